@@ -1,0 +1,61 @@
+/*
+ * http_client.h - HTTP/1.1 requests over pooled keep-alive connections, TCP or unix.
+ *
+ * A pool belongs to one endpoint. A request that fails says how far it came
+ * (`sent`), because only what was never sent may be sent again blindly: the
+ * client itself retries nothing but a request whose pooled connection turned
+ * out closed before the first byte of it could have arrived, and that only if
+ * `idempotent`. Idle connections close before the server's keep-alive ends.
+ */
+/* SPDX-License-Identifier: MIT */
+#ifndef ORCHARD_HTTP_HTTP_CLIENT_H
+#define ORCHARD_HTTP_HTTP_CLIENT_H
+
+#include "base/cleanup.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct evbuffer;
+struct event_base;
+struct http_call;
+struct http_head;
+struct http_pool;
+
+struct http_pool_options {
+	const char *endpoint; /* "unix:/path" or "tcp:a.b.c.d:port" or "tcp:[v6]:port"; no names */
+	uint32_t max_idle; /* idle connections kept */
+	int64_t idle_timeout_ms;
+	int64_t connect_timeout_ms;
+};
+int http_pool_create(struct event_base *base, const struct http_pool_options *options, struct http_pool **ret_pool,
+	struct err *err) MUSTCHECK;
+void http_pool_free(struct http_pool *pool); /* calls in flight end with ERR_UNAVAILABLE */
+uint32_t http_pool_calls(const struct http_pool *pool); /* in flight */
+
+enum http_sent { HTTP_NOT_SENT, HTTP_MAYBE_SENT };
+
+struct http_call_options {
+	const char *method; /* "GET"... */
+	const char *target; /* path and query, encoded */
+	const char *const *headers; /* name, value, name, value, ..., NULL; may be NULL */
+	const char *content_type; /* NULL: none */
+	struct evbuffer *body; /* its bytes are taken; NULL: none */
+	bool idempotent;
+	int64_t timeout_ms; /* whole call; 0: none */
+	size_t max_response_bytes; /* with `done` only: more is ERR_TOO_LARGE */
+	/* The whole answer. Called exactly once unless cancelled; the call is gone afterwards. */
+	void (*done)(const struct http_head *head, struct evbuffer *body, void *arg);
+	/* It failed: why, and how far it came. Called instead of done. */
+	void (*failed)(const struct err *why, enum http_sent sent, void *arg);
+	void *arg;
+};
+/* Starts a call; never calls back before it returns. *ret_call is valid until done, failed or cancel. */
+int http_call_start(struct http_pool *pool, const struct http_call_options *options, struct http_call **ret_call,
+	struct err *err) MUSTCHECK;
+/* Forgets the call: no callback comes, the connection is closed. */
+void http_call_cancel(struct http_call *call);
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * http_server.h - HTTP/1.1 server connections on libevent, streaming both ways.
+ *
+ * One struct http_exchange is one request and its answer. The user gets it when
+ * the head is parsed, chooses how to take the body, and answers exactly once,
+ * now or later. Whatever happens to the connection, `on_gone` (if set) is called
+ * at most once, and the exchange must not be touched after it or after the
+ * answer was ended. Deadlines are absolute: head, progress of a body, progress of
+ * an answer, idle. A client that leaves while its answer is pending is noticed at
+ * once, even with unread pipelined bytes.
+ */
+/* SPDX-License-Identifier: MIT */
+#ifndef ORCHARD_HTTP_HTTP_SERVER_H
+#define ORCHARD_HTTP_HTTP_SERVER_H
+
+#include "base/cleanup.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct evbuffer;
+struct event_base;
+struct http_exchange;
+struct http_head;
+struct http_server;
+
+struct http_server_options {
+	size_t max_header_bytes;
+	uint32_t max_connections;
+	int64_t header_timeout_ms;
+	int64_t body_timeout_ms; /* without progress, in or out */
+	int64_t keepalive_timeout_ms;
+	/* A request's head has arrived. Must end in exactly one answer, now or later. */
+	void (*on_request)(struct http_exchange *exchange, void *arg);
+	/*
+	 * The codec itself refuses (400, 408, 413, 414, 417, 431, 501, 505): fill *ret_body (malloc'ed JSON)
+	 * and extra header lines if you like. NULL: a plain JSON {"detail","code"}.
+	 */
+	char *(*format_error)(int status, const char *detail, void *arg);
+	/* Connections opened (+1) and closed (-1), refused (0). May be NULL. */
+	void (*on_count)(int change, void *arg);
+	void *arg;
+};
+
+/*
+ * Listens on an inherited, bound and listening socket (TCP or unix); the descriptor stays the caller's.
+ * EMFILE pauses accepting for a moment; at max_connections accepting stops until one closes.
+ */
+int http_server_create(struct event_base *base, int listen_fd, const struct http_server_options *options,
+	struct http_server **ret_server, struct err *err) MUSTCHECK;
+/* Stops accepting, closes idle connections, lets running exchanges end with Connection: close. */
+void http_server_drain(struct http_server *server);
+uint32_t http_server_connections(const struct http_server *server);
+uint32_t http_server_exchanges(const struct http_server *server); /* requests not answered yet */
+void http_server_free(struct http_server *server); /* closes everything at once */
+
+/* --- the request --- */
+const struct http_head *http_exchange_head(const struct http_exchange *exchange);
+/* Content-Length, 0 for none, or -1 for a chunked body. */
+int64_t http_exchange_length(const struct http_exchange *exchange);
+/* Called when the client has left or the connection broke before the answer was ended. NULL to clear. */
+void http_exchange_on_gone(struct http_exchange *exchange, void (*on_gone)(void *arg), void *arg);
+/* A place for the caller's per-request data. */
+void http_exchange_set_data(struct http_exchange *exchange, void *data);
+void *http_exchange_data(const struct http_exchange *exchange);
+
+/*
+ * Collects the whole body, then calls done(exchange, body, arg); the evbuffer is the callee's to drain, and
+ * is gone when done returns. A body over max is answered 413 (before it is read when Content-Length
+ * says so; "Expect: 100-continue" is answered only when the body is wanted) and done is not called.
+ */
+void http_exchange_collect(struct http_exchange *exchange, size_t max,
+	void (*done)(struct http_exchange *exchange, struct evbuffer *body, void *arg), void *arg);
+/*
+ * Streams the body: on_data gets each piece (drain what you take; leave the rest and reading pauses until
+ * http_exchange_resume), on_end when all has come. An answer given early makes the rest be discarded.
+ */
+void http_exchange_stream(struct http_exchange *exchange,
+	void (*on_data)(struct http_exchange *exchange, struct evbuffer *piece, void *arg),
+	void (*on_end)(struct http_exchange *exchange, void *arg), void *arg);
+void http_exchange_resume(struct http_exchange *exchange);
+
+/* --- the answer --- */
+/* Adds a header line to the answer; before http_exchange_respond/start. Value must have no CR, LF, NUL. */
+void http_exchange_add_header(struct http_exchange *exchange, const char *name, const char *value);
+/* The whole answer. body may be NULL; its bytes are taken (moved). HEAD, 204 and 304 send no body. */
+void
+http_exchange_respond(struct http_exchange *exchange, int status, const char *content_type, struct evbuffer *body);
+void http_exchange_respond_text(
+	struct http_exchange *exchange, int status, const char *content_type, const char *body, size_t len);
+/*
+ * A streamed answer: start, then pieces, then end. length -1: chunked (HTTP/1.0: until close). send returns
+ * how many bytes are queued now; over 256 KiB stop and wait for on_drain. abort breaks the connection, so
+ * that a client sees a cut answer as cut.
+ */
+void http_exchange_start(struct http_exchange *exchange, int status, const char *content_type, int64_t length,
+	void (*on_drain)(struct http_exchange *exchange, void *arg), void *arg);
+size_t http_exchange_send(struct http_exchange *exchange, struct evbuffer *piece);
+void http_exchange_end(struct http_exchange *exchange);
+void http_exchange_abort(struct http_exchange *exchange);
+
+const char *http_status_reason(int status);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * exec_lock.h - who may run a command in a sandbox's lane, and how many run at all.
+ *
+ * Nobody ever blocks on it. A request joins the queue of its key (sandbox slot +
+ * lane); the head of a key's queue is *eligible*; eligible requests of all keys
+ * form one FIFO for the global running limit, so that no sandbox starves others.
+ * A grant is ownership: it is put on the owner's grant list and the owner is
+ * kicked through notify. One short robust mutex guards the node table, which is
+ * the only truth: every list is rebuilt from it after a death. The ticket of a
+ * node is its fence: it only grows, over all keys.
+ */
+/* SPDX-License-Identifier: MIT */
+#ifndef ORCHARD_IPC_EXEC_LOCK_H
+#define ORCHARD_IPC_EXEC_LOCK_H
+
+#include "base/cleanup.h"
+#include "ipc/scoreboard.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct err;
+struct notify;
+struct shm_exec_lock;
+
+struct exec_lock_limits {
+	uint32_t running; /* max_concurrent_execs */
+	uint32_t per_sandbox; /* queued + running, all lanes of one sandbox */
+};
+
+/* Names one place in the queue; stays unique when the node is used again. */
+struct exec_ticket {
+	uint32_t node;
+	uint64_t number; /* also the fence */
+};
+
+struct exec_grant {
+	struct exec_ticket ticket;
+	uint64_t cookie; /* the caller's, from exec_lock_acquire */
+};
+
+/*
+ * Takes a place. *ret_granted: it may run at once (and is not reported by
+ * exec_lock_take). ERR_BUSY when the table or the sandbox's share is full.
+ */
+int exec_lock_acquire(struct shm_exec_lock *lock, struct notify *notify, const struct exec_lock_limits *limits,
+	struct proc_ref self, uint32_t sandbox_slot, uint64_t lane, uint64_t cookie, struct exec_ticket *ret_ticket,
+	bool *ret_granted, struct err *err) MUSTCHECK;
+/* Gives back a granted or waiting place (also one granted but not yet taken) and grants the next. */
+void exec_lock_release(struct shm_exec_lock *lock, struct notify *notify, const struct exec_lock_limits *limits,
+	struct exec_ticket ticket);
+/* Places granted to this process since the last call, at most max; call until it returns 0. */
+uint32_t
+exec_lock_take(struct shm_exec_lock *lock, struct proc_ref self, struct exec_grant *ret_grants, uint32_t max);
+/* Requests before this one in its own key's queue; 0: it is the head or runs; UINT32_MAX: gone. */
+uint32_t exec_lock_position(struct shm_exec_lock *lock, struct exec_ticket ticket);
+
+/* Master, after waitpid() and scoreboard_retire(): drops the dead process's places, passes its locks on. */
+void exec_lock_repair(struct shm_exec_lock *lock, struct notify *notify, struct shm_scoreboard *board,
+	const struct exec_lock_limits *limits);
+/* The counter goes on above `newest` (an agent knew a newer fence). */
+void exec_lock_raise(struct shm_exec_lock *lock, uint64_t newest);
+
+struct exec_lock_stats {
+	uint32_t nodes_used, nodes_total, running;
+};
+void exec_lock_stats(struct shm_exec_lock *lock, struct exec_lock_stats *ret_stats);
+
+#endif

@@ -1,0 +1,2 @@
+noinst_LIBRARIES += src/reaper/libreaper.a
+src_reaper_libreaper_a_SOURCES =

@@ -1,0 +1,2 @@
+noinst_LIBRARIES += src/worker/libworker.a
+src_worker_libworker_a_SOURCES =
