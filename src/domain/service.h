@@ -16,9 +16,11 @@
 #include <stdint.h>
 
 struct config;
+struct driver;
 struct err;
 struct event_base;
 struct notify;
+struct record_log;
 struct service;
 struct shm;
 
@@ -28,6 +30,7 @@ struct service_options {
 	struct shm *shm;
 	struct notify *notify;
 	struct proc_ref self;
+	struct driver *driver; /* owned from then on, also on failure; NULL: the one of config->driver */
 };
 
 int service_create(const struct service_options *options, struct service **ret_service, struct err *err) MUSTCHECK;
@@ -41,6 +44,8 @@ void service_free(struct service *service);
 
 const struct config *service_config(const struct service *service);
 struct shm *service_shm(const struct service *service);
+struct driver *service_driver(const struct service *service);
+struct record_log *service_record_log(const struct service *service);
 
 /* Ready to serve? Problems in words, one per line, in buf (empty when fine). Asks driver and stores. */
 typedef void service_ready_f(bool ready, const char *problems, void *arg);

@@ -46,6 +46,7 @@ struct job_record {
 	int64_t created_ms, started_ms;
 	int64_t timeout_ms;
 	struct record_location spec;
+	char prev_job[ID_UUID_SIZE]; /* SAVING: the sandbox's last_job before this one */
 };
 
 int job_table_insert(struct shm_jobs *table, const struct job_record *record, uint32_t *ret_slot,

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/id.h"
+#include "ipc/record_index.h"
 #include "ipc/scoreboard.h"
 
 #include <stdbool.h>
@@ -72,6 +73,8 @@ struct sandbox_record {
 	int64_t activity_ms;
 	int64_t status_ms; /* last change of status */
 	struct proc_ref owner; /* who is making or removing it now */
+	struct record_location env; /* its env as JSON in the record log; segment 0: none */
+	char last_job[ID_UUID_SIZE]; /* ended last; job_record.prev_job and the stored jobs chain on */
 	int64_t pid; /* local driver: the agent's pid outside; 0: none */
 	uint64_t pid_start;
 };
