@@ -52,6 +52,15 @@ cleanup_dir(DIR **d)
 		fd_;                                                                                               \
 	})
 
+/* For small allocations: NULL ends the process. */
+static inline void *
+must_alloc(void *p)
+{
+	if (p == NULL)
+		abort();
+	return p;
+}
+
 #define MUSTCHECK __attribute__((warn_unused_result))
 
 #endif

@@ -17,6 +17,11 @@ void text_base64_encode(const void *data, size_t len, char *out);
 /* Strict RFC 4648: no line breaks, padding required, no URL alphabet. *ret_data malloc'ed (never NULL). */
 int text_base64_decode(const char *text, size_t text_len, uint8_t **ret_data, size_t *ret_len) MUSTCHECK;
 
+/*
+ * Length of the first character, or of the first maximal invalid part (1..3 bytes).
+ * len must not be 0.
+ */
+size_t text_utf8_step(const void *data, size_t len, bool *ret_valid);
 bool text_is_utf8(const void *data, size_t len);
 /*
  * Copies data, each maximal invalid part replaced by U+FFFD (WHATWG rule).
