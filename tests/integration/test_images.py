@@ -1,0 +1,120 @@
+"""What an image may lack or say (fault group F, images of N)."""
+
+import images
+import pytest
+
+
+def test_b037_no_bash(server, busybox):
+    box = server.create(image=busybox)
+    assert box.out("echo hi") == "hi\n"
+    assert box.out("echo hi", login_shell=True).endswith("hi\n")
+    box.delete()
+
+
+def test_b037_no_shell_at_all(server, no_shell):
+    box = server.create(image=no_shell)
+    assert box.out(["/app/busybox", "echo", "hi"]) == "hi\n"
+    job = box.exec("echo hi")
+    assert (job["status"], job["exit_code"]) == ("failed", 127)
+    assert "no shell in image" in job["error"]
+    box.delete()
+
+
+@pytest.fixture(scope="module")
+def layered(image_dir):
+    """Two layers: the second removes a file, replaces a directory, adds links; with ENV, USER and WORKDIR."""
+    root = images.busybox(image_dir / "oci-root")
+    (root / "gone").write_text("x")
+    (root / "opaque").mkdir()
+    (root / "opaque/old").write_text("x")
+    (root / "app").mkdir()
+
+    def edit(rootfs):
+        (rootfs / "gone").unlink()
+        (rootfs / "opaque/old").unlink()
+        (rootfs / "opaque").rmdir()
+        (rootfs / "opaque").mkdir()
+        (rootfs / "opaque/new").write_text("y")
+        (rootfs / "climb").symlink_to("../../../../etc/passwd")
+
+    return images.oci_layout(image_dir / "layered", root, tag="v1", second_layer=edit,
+                             env=["FOO=bar", "PATH=/bin:/usr/bin"], workingdir="/app", entrypoint="/bin/false")
+
+
+def test_b043_oci_image_env_workdir_entrypoint(server, layered):
+    box = server.create(image=f"oci:{layered}:v1")
+    assert box.out("echo $FOO; pwd") == "bar\n/app\n"
+    assert box.exec("ls /gone /opaque/old")["exit_code"] != 0
+    assert box.out("cat /opaque/new") == "y"
+    assert box.out("readlink /climb") == "../../../../etc/passwd\n"
+    assert "user" in box.out("cat /climb")
+    box.delete()
+
+
+def test_oci_layers_are_unpacked_once(server, layered):
+    boxes = [server.create(image=f"oci:{layered}:v1", wait=False) for _ in range(4)]
+    for box in boxes:
+        box.wait_ready()
+        box.delete()
+    directory = server.state_dir / "images" / "layers"
+    names = [entry.name for entry in directory.iterdir()]
+    assert len(names) == 2 and not any(name.endswith(".tmp") for name in names), names
+
+
+def test_b040_image_of_a_plain_user(server, image_dir):
+    root = images.busybox(image_dir / "user-root")
+    path = images.oci_layout(image_dir / "user", root, user="1000", workingdir="/workspace")
+    box = server.create(image=f"oci:{path}")
+    assert box.out("id -u; echo $HOME; touch /workspace/a && echo made") == "1000\n/home/user\nmade\n"
+    box.delete()
+
+
+def test_image_files_are_never_changed(server, image_dir):
+    root = images.busybox(image_dir / "untouched")
+    box = server.create(image=f"dir:{root}")
+    box.out("echo new > /etc/passwd; rm /bin/ls; touch /added")
+    box.delete()
+    assert (root / "bin/ls").is_symlink() and not (root / "added").exists()
+    assert (root / "etc/passwd").read_text().startswith("root:")
+
+
+@pytest.mark.parametrize("image,words", [
+    ("dir:/no/such/dir", "dir:"),
+    ("python:3.11-slim", "oci:"),
+    ("", "image"),
+    ("dir:relative", "absolute"),
+])
+def test_unknown_images_are_told_at_once(server, image, words):
+    answer = server.client.post("/sandboxes", json={"image": image})
+    assert answer.status_code in (403, 422), answer.text
+    assert words in answer.text
+
+
+def test_images_outside_the_allowed_paths_are_refused(server):
+    assert server.client.post("/sandboxes", json={"image": "dir:/etc"}).status_code == 403
+    path = f"dir:{images.CACHE}/../../etc"
+    assert server.client.post("/sandboxes", json={"image": path}).status_code in (403, 422)
+
+
+def test_b109_broken_images_fail_with_words(server, image_dir):
+    (image_dir / "not-oci").mkdir(exist_ok=True)
+    for image, words in ((f"oci:{image_dir}/not-oci", "index.json"), (f"dir:{image_dir}/missing", "missing")):
+        box = server.create(image=image, wait=False)
+        state = box.client.get(f"{box.url}/wait", params={"timeout": 30}).json()
+        assert state["status"] == "failed", state
+        assert words in state["status_message"]
+        box.delete()
+
+
+def test_missing_tag_is_named(server, layered):
+    box = server.create(image=f"oci:{layered}:v9", wait=False)
+    state = box.client.get(f"{box.url}/wait", params={"timeout": 30}).json()
+    assert state["status"] == "failed" and "v9" in state["status_message"] and "v1" in state["status_message"]
+    box.delete()
+
+
+def test_b110_image_without_anything(server, image_dir):
+    (image_dir / "empty").mkdir(exist_ok=True)
+    box = server.create(image=f"dir:{image_dir}/empty")
+    assert box.exec(["/bin/true"])["exit_code"] == 127
+    box.delete()

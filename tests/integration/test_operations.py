@@ -1,0 +1,137 @@
+"""What an operator meets: wrong settings, taken ports, full disks, a second server."""
+
+import os
+import subprocess
+import socket
+
+import pytest
+
+from orchard_server import ORCHARDD, eventually
+
+
+def refused(server, timeout=30):
+    """Starts it; it must end by itself with an error. Returns what it said."""
+    server.spawn()
+    assert server.process.wait(timeout) != 0
+    return server.log()
+
+
+def test_second_server_on_the_same_state(make_server):
+    first = make_server().start()
+    second = make_server(state_dir=first.state_dir)
+    said = refused(second)
+    assert str(first.state_dir) in said and str(first.process.pid) in said
+    assert first.client.get("/health").status_code == 200
+
+
+def test_port_taken(make_server):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        server = make_server(port=taken.getsockname()[1])
+        said = refused(server)
+        assert "in use" in said.lower() and str(taken.getsockname()[1]) in said
+
+
+@pytest.mark.parametrize("settings,words", [
+    ({"api_keys": ""}, "api_keys"),
+    ({"port": "eighty"}, "port"),
+    ({"port": 70000}, "65535"),
+    ({"service_user": "no-such-user-here"}, "no-such-user-here"),
+    ({"agent_path": "/no/such/agent"}, "/no/such/agent"),
+    ({"default_memory": "lots"}, "default_memory"),
+    ({"driver": "cloud"}, "driver"),
+    ({"run_dir": "/run/" + "x" * 90}, "run_dir"),
+    ({"workres": 2}, "workres"),
+])
+def test_wrong_settings_are_named(make_server, settings, words):
+    server = make_server(**settings)
+    assert words in refused(server)
+    check = subprocess.run([ORCHARDD, "-t", "-c", server.conf_path], env=server.environment(),
+                           capture_output=True, text=True)
+    assert check.returncode != 0 and words in check.stdout + check.stderr
+
+
+def test_good_configuration_passes_the_check(make_server):
+    server = make_server()
+    server.write_conf()
+    check = subprocess.run([ORCHARDD, "-t", "-c", server.conf_path], env=server.environment(),
+                           capture_output=True, text=True)
+    assert check.returncode == 0, check.stderr
+
+
+def test_unreadable_configuration(tmp_path):
+    for path in (tmp_path / "missing.conf", tmp_path):
+        run = subprocess.run([ORCHARDD, "-c", path], capture_output=True, text=True, timeout=30)
+        assert run.returncode != 0 and str(path) in run.stderr
+
+
+def test_environment_overrides_the_file(make_server):
+    server = make_server()
+    server.write_conf()
+    env = server.environment() | {"MAX_CONCURRENT_EXECS": "417"}
+    shown = subprocess.run([ORCHARDD, "--print-config", "-c", server.conf_path], env=env, capture_output=True, text=True)
+    assert "417" in shown.stdout and server.key not in shown.stdout
+    bad = subprocess.run([ORCHARDD, "-t", "-c", server.conf_path], env=env | {"MAX_CONCURRENT_EXECS": "many"},
+                         capture_output=True, text=True)
+    assert bad.returncode != 0 and "MAX_CONCURRENT_EXECS" in bad.stderr
+
+
+def test_help_and_version():
+    for option in ("--help", "--version"):
+        run = subprocess.run([ORCHARDD, option], capture_output=True, text=True)
+        assert run.returncode == 0 and "orchard" in run.stdout.lower()
+    assert subprocess.run([ORCHARDD, "--nonsense"], capture_output=True).returncode != 0
+
+
+def test_children_have_no_privileges(server):
+    for role in ("worker", "reaper"):
+        for pid in server.processes()[role]:
+            status = open(f"/proc/{pid}/status").read()
+            fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+            assert fields["Uid"].split()[0] != "0"
+            assert int(fields["CapEff"], 16) == 0 and int(fields["CapBnd"], 16) == 0
+            assert fields["NoNewPrivs"].strip() == "1"
+
+
+def test_disk_full_under_state_dir(make_server, tmp_path):
+    mount = tmp_path / "small"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=755", "none", mount], check=True)
+    server = make_server(state_dir=mount / "state")
+    try:
+        server.start()
+        box = server.create()
+        filler = mount / "filler"
+        with open(filler, "wb") as out:
+            try:
+                while True:
+                    out.write(bytes(65536))
+                    out.flush()
+            except OSError:
+                pass
+        answer = server.client.post("/sandboxes", json={"image": "default"})
+        if answer.status_code == 200:
+            state = server.client.get(f"/sandboxes/{answer.json()['sandbox_id']}/wait?timeout=30").json()
+            assert state["status"] == "failed" and "space" in state["status_message"], state
+        else:
+            assert answer.status_code == 507, answer.text
+        job = box.client.post(f"{box.url}/exec", json={"command": "echo hi", "wait": True})
+        assert job.status_code in (200, 507), job.text
+        filler.unlink()
+        assert box.out("echo again") == "again\n"
+        assert server.create().out("echo ok") == "ok\n"
+    finally:
+        server.close()
+        subprocess.run(["umount", "-l", mount], check=False)
+
+
+def test_nothing_is_left_after_a_clean_stop(make_server):
+    server = make_server().start()
+    for _ in range(3):
+        server.create()
+    for item in server.list_ids():
+        server.client.delete(f"/sandboxes/{item}")
+    eventually(lambda: not server.remains(), 30, "sandboxes removed")
+    pids = [pid for role in server.processes().values() for pid in role]
+    assert server.stop() == 0
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    assert not [line for line in open("/proc/mounts") if str(server.state_dir) in line]
