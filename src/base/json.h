@@ -1,9 +1,11 @@
 /*
  * json.h - strict JSON in, and request bodies read field by field.
  *
- * json-c does the parsing; this refuses what it lets through: duplicate keys,
- * NaN and Infinity, integers that do not fit 64 bits, depth over 64, text behind
- * the value, invalid UTF-8, a byte-order mark.
+ * json-c builds the values; the grammar is checked first, to the letter, so this
+ * refuses what json-c lets through: duplicate keys, NaN and Infinity, integers
+ * that do not fit 64 bits, depth over 64, text behind the value, invalid UTF-8,
+ * lone surrogates, NUL in keys, a byte-order mark. A text of too many values is
+ * refused because each costs far more memory than the bytes that ask for it.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef ORCHARD_BASE_JSON_H
@@ -18,9 +20,9 @@
 struct err;
 struct json_object;
 
-enum { JSON_MAX_DEPTH = 64 };
+enum { JSON_MAX_DEPTH = 64, JSON_MAX_VALUES = 1 << 18 };
 
-/* The value, owned by the caller (json_object_put), or NULL and ERR_INVALID with the offset. */
+/* The value, owned by the caller (json_object_put), or NULL and ERR_INVALID with the offset. "null" alone is refused. */
 struct json_object *json_parse(const char *text, size_t len, struct err *err) MUSTCHECK;
 /* Compact text; valid until the object changes or is freed. */
 const char *json_text(struct json_object *value, size_t *ret_len);
@@ -42,7 +44,10 @@ struct json_reader {
 
 void json_reader_init(struct json_reader *reader, struct json_object *body);
 void json_reader_fini(struct json_reader *reader);
-/* Adds a fault; type is a short word: "missing", "type_error", "value_error". */
+/*
+ * Adds a fault; field NULL: the body itself. type is one word: missing, string_type,
+ * int_type, bool_type, float_type, object_type, value_error, string_too_long.
+ */
 void json_reader_fault(struct json_reader *reader, const char *field, const char *type, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 bool json_reader_has(struct json_reader *reader, const char *field); /* there and not null */
@@ -57,7 +62,7 @@ bool json_reader_bool(struct json_reader *reader, const char *field, bool *ret);
 bool json_reader_int(struct json_reader *reader, const char *field, int64_t min, int64_t max, int64_t *ret);
 /* An integer or a fraction. */
 bool json_reader_number(struct json_reader *reader, const char *field, double min, double max, double *ret);
-/* An object whose values are all strings; *ret borrowed. */
+/* An object whose values are all strings without NUL; *ret borrowed. */
 bool json_reader_string_map(struct json_reader *reader, const char *field, struct json_object **ret);
 
 #endif
