@@ -1,0 +1,212 @@
+/* api.c - the way of every request: route, key, id, body, handler. */
+/* SPDX-License-Identifier: MIT */
+#include "worker/api.h"
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "conf/config.h"
+#include "http/http_server.h"
+#include "ipc/shm.h"
+#include "worker/auth.h"
+#include "worker/body.h"
+#include "worker/request.h"
+#include "worker/respond.h"
+#include "worker/routes.h"
+
+#include <json-c/json.h>
+#include <string.h>
+
+void
+api_count(struct api *api, enum metric metric, int64_t n)
+{
+	scoreboard_add(shm_scoreboard(api->shm), api->self, metric, n);
+}
+
+void
+api_count_response(struct api *api, int status)
+{
+	if (status >= 500)
+		api_count(api, METRIC_RESPONSES_5XX, 1);
+	else if (status >= 400)
+		api_count(api, METRIC_RESPONSES_4XX, 1);
+	else
+		api_count(api, METRIC_RESPONSES_2XX, 1);
+}
+
+/* False when the request has been refused (and is gone). */
+static bool
+authenticate(struct request *request)
+{
+	const struct config *config = request->api->config;
+	const struct http_head *head = http_exchange_head(request->exchange);
+	enum route_auth needed = request->match.route->auth;
+
+	request->tenant = auth_open_tenant();
+	if (needed == ROUTE_OPEN || !config->auth_enabled || (needed == ROUTE_METRICS && !config->metrics_auth))
+		return true;
+	switch (auth_check(&config->api_keys, http_head_header(head, "X-API-Key"),
+		http_head_header(head, "Authorization"), &request->tenant)) {
+	case AUTH_OK:
+		return true;
+	case AUTH_MISSING:
+		respond_problem(request, PROBLEM_MISSING_API_KEY,
+			"an API key is needed: send X-API-Key: KEY or Authorization: Bearer KEY");
+		return false;
+	case AUTH_WRONG:
+		break;
+	}
+	respond_problem(request, PROBLEM_INVALID_API_KEY, "this API key is not known");
+	return false;
+}
+
+static void
+run_route(struct request *request)
+{
+	if (!authenticate(request))
+		return;
+	if (!router_id_is_valid(&request->match))
+		respond_problem(request, PROBLEM_NOT_FOUND, "no such %s",
+			request->match.id_kind == ROUTER_ID_JOB ? "job" : "sandbox");
+	else if (request->match.route->body != BODY_NONE)
+		body_collect(request);
+	else
+		request->match.route->handle(request);
+}
+
+static void
+add_allow(struct request *request)
+{
+	char allow[ROUTER_ALLOW_SIZE];
+
+	router_allow(request->match.methods, allow);
+	http_exchange_add_header(request->exchange, "Allow", allow);
+}
+
+static void
+on_request(struct http_exchange *exchange, void *arg)
+{
+	struct request *request = request_create(arg, exchange);
+	const struct http_head *head = http_exchange_head(exchange);
+
+	api_count(request->api, METRIC_REQUESTS_TOTAL, 1);
+	switch (router_find(routes, routes_count, http_head_method(head), http_head_path(head), &request->match)) {
+	case ROUTER_FOUND:
+		run_route(request);
+		return;
+	case ROUTER_NO_PATH:
+		respond_problem(request, PROBLEM_NOT_FOUND, "there is nothing at this path");
+		return;
+	case ROUTER_OPTIONS:
+		add_allow(request);
+		respond_text(request, 204, NULL, NULL, 0);
+		return;
+	case ROUTER_NO_METHOD:
+		break;
+	}
+	add_allow(request);
+	respond_problem(request, PROBLEM_METHOD_NOT_ALLOWED, "%s is not possible here; Allow names what is",
+		http_head_method_name(head));
+}
+
+/* What the codec refuses by itself never was, or no longer is, a request of ours. */
+static char *
+format_error(int status, const char *detail, void *arg)
+{
+	AUTO_JSON struct json_object *body = json_object_new_object();
+	char id[ID_UUID_SIZE];
+	struct log_ctx ctx = { .request_id = id };
+
+	id_uuid4(id);
+	json_object_object_add(body, "detail", json_object_new_string(detail));
+	json_object_object_add(body, "code", json_object_new_string(problem_code_of_status(status)));
+	json_object_object_add(body, "request_id", json_object_new_string(id));
+	api_count_response(arg, status);
+	log_write(LOG_LEVEL_DEBUG, &ctx, "refused %d: %s", status, detail);
+	return strdup(json_text(body, NULL));
+}
+
+static void
+on_count(int change, void *arg)
+{
+	if (change == 0) {
+		api_count(arg, METRIC_CONNECTIONS_REFUSED, 1);
+		return;
+	}
+	api_count(arg, METRIC_CONNECTIONS, change);
+	if (change > 0)
+		api_count(arg, METRIC_CONNECTIONS_TOTAL, 1);
+}
+
+int
+api_create(const struct api_options *options, struct api **ret_api, struct err *err)
+{
+	const struct config *config = options->config;
+	struct api *api = calloc(1, sizeof *api);
+	struct http_server_options server = {
+		.max_header_bytes = (size_t)config->max_header_bytes,
+		.max_connections = (uint32_t)config->max_connections,
+		.header_timeout_ms = config->header_timeout_seconds * 1000,
+		.body_timeout_ms = config->body_timeout_seconds * 1000,
+		.keepalive_timeout_ms = config->keepalive_timeout_seconds * 1000,
+		.on_request = on_request,
+		.format_error = format_error,
+		.on_count = on_count,
+		.arg = api,
+	};
+
+	if (api == NULL)
+		return err_set(err, ERR_INTERNAL, "out of memory");
+	api->config = config;
+	api->service = options->service;
+	api->shm = options->shm;
+	api->self = options->self;
+	TAILQ_INIT(&api->requests);
+	if (http_server_create(options->base, options->listen_fd, &server, &api->server, err) != 0) {
+		free(api);
+		return -1;
+	}
+	*ret_api = api;
+	return 0;
+}
+
+void
+api_drain(struct api *api)
+{
+	api->draining = true;
+	http_server_drain(api->server);
+}
+
+void
+api_end_waits(struct api *api)
+{
+	struct request *next;
+
+	for (struct request *request = TAILQ_FIRST(&api->requests); request != NULL; request = next) {
+		next = TAILQ_NEXT(request, link);
+		request_expire(request);
+	}
+}
+
+uint32_t
+api_open_requests(const struct api *api)
+{
+	return http_server_exchanges(api->server);
+}
+
+uint32_t
+api_open_connections(const struct api *api)
+{
+	return http_server_connections(api->server);
+}
+
+void
+api_free(struct api *api)
+{
+	if (api == NULL)
+		return;
+	http_server_free(api->server);
+	while (!TAILQ_EMPTY(&api->requests))
+		request_free(TAILQ_FIRST(&api->requests));
+	free(api);
+}
