@@ -60,7 +60,10 @@ void http_server_free(struct http_server *server); /* closes everything at once 
 const struct http_head *http_exchange_head(const struct http_exchange *exchange);
 /* Content-Length, 0 for none, or -1 for a chunked body. */
 int64_t http_exchange_length(const struct http_exchange *exchange);
-/* Called when the client has left or the connection broke before the answer was ended. NULL to clear. */
+/*
+ * Called when the client has left, the connection broke, or the codec itself answered (408, 413, 400 for a
+ * chunk) before the answer was ended; never from inside a call of this header but http_server_free. NULL to clear.
+ */
 void http_exchange_on_gone(struct http_exchange *exchange, void (*on_gone)(void *arg), void *arg);
 /* A place for the caller's per-request data. */
 void http_exchange_set_data(struct http_exchange *exchange, void *data);
