@@ -1,0 +1,200 @@
+/* config_check.c - rules between settings, paths, and API keys. */
+/* SPDX-License-Identifier: MIT */
+#include "conf/config_load.h"
+#include "base/err.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+enum { KEY_MIN = 8, KEY_MAX = 256, KEYS_FILE_MAX = 1 << 20 };
+
+/* The longest path of a socket below run_dir; the id stands for its 54 characters. */
+#define LONGEST_SOCKET "/sandboxes/123456789012345678901234567890123456789012345678901234/agent.sock"
+
+#define SETTING(name) (&settings[SETTING_INDEX_##name])
+
+static const struct setting *const path_settings[] = {
+	SETTING(state_dir),
+	SETTING(run_dir),
+	SETTING(agent_path),
+	SETTING(api_keys_file),
+};
+
+static int
+check_paths(const struct config *config, const struct config_origin *origin, struct err *err)
+{
+	const char *const paths[] = { config->state_dir, config->run_dir, config->agent_path,
+		config->api_keys_file };
+
+	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+		if (paths[i][0] == '/' || (paths[i][0] == '\0' && path_settings[i] == SETTING(api_keys_file)))
+			continue;
+		err_set(err, ERR_INVALID, "'%.100s' is not an absolute path; it must begin with /", paths[i]);
+		return config_blame(origin, path_settings[i], err);
+	}
+	for (size_t i = 0; i < config->local_image_paths.count; i++) {
+		const char *path = config->local_image_paths.items[i];
+
+		if (path[0] == '/')
+			continue;
+		err_set(err, ERR_INVALID, "'%.100s' is not an absolute path; it must begin with /", path);
+		return config_blame(origin, SETTING(local_image_paths), err);
+	}
+	return 0;
+}
+
+static int
+check_run_dir(const struct config *config, const struct config_origin *origin, struct err *err)
+{
+	const size_t room = sizeof((struct sockaddr_un *)NULL)->sun_path - sizeof LONGEST_SOCKET;
+
+	if (strlen(config->run_dir) <= room)
+		return 0;
+	err_set(err, ERR_INVALID, "'%.100s' has %zu characters; at most %zu leave room for the sockets below it",
+		config->run_dir, strlen(config->run_dir), room);
+	return config_blame(origin, SETTING(run_dir), err);
+}
+
+static int
+check_words(const struct config *config, const struct config_origin *origin, struct err *err)
+{
+	enum log_level level;
+
+	if (log_level_parse(config->log_level, &level) < 0) {
+		err_set(err, ERR_INVALID, "'%.100s' is no log level; allowed: debug, info, warn, error",
+			config->log_level);
+		return config_blame(origin, SETTING(log_level), err);
+	}
+	if (strcmp(config->driver, "local") != 0) {
+		err_set(err, ERR_INVALID, "'%.100s' is no driver; allowed: local", config->driver);
+		return config_blame(origin, SETTING(driver), err);
+	}
+	if (config->service_user[0] == '\0') {
+		err_set(err, ERR_INVALID, "is empty; name the user that the service runs as");
+		return config_blame(origin, SETTING(service_user), err);
+	}
+	if (config->listen_host[0] == '\0') {
+		err_set(err, ERR_INVALID, "is empty; 0.0.0.0 stands for every interface");
+		return config_blame(origin, SETTING(listen_host), err);
+	}
+	return 0;
+}
+
+/* The key itself never gets into a message. */
+static int
+check_key(const char *key, size_t len, struct err *err)
+{
+	if (len < KEY_MIN || len > KEY_MAX)
+		return err_set(
+			err, ERR_INVALID, "this key has %zu characters; allowed: %d to %d", len, KEY_MIN, KEY_MAX);
+	for (size_t i = 0; i < len; i++)
+		if (key[i] <= ' ' || key[i] >= 0x7f || key[i] == ',')
+			return err_set(err, ERR_INVALID,
+				"character %zu of this key is not allowed; keys are printable ASCII without blanks "
+				"and commas",
+				i + 1);
+	return 0;
+}
+
+static int
+check_listed_keys(const struct config *config, const struct config_origin *origin, struct err *err)
+{
+	for (size_t i = 0; i < config->api_keys.count; i++) {
+		const char *key = config->api_keys.items[i];
+
+		if (check_key(key, strlen(key), err) == 0)
+			continue;
+		err_prefix(err, "key number %zu", i + 1);
+		return config_blame(origin, SETTING(api_keys), err);
+	}
+	return 0;
+}
+
+static void
+keys_warn_if_readable_by_all(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && (st.st_mode & 0007) != 0)
+		log_warn("api_keys_file %s can be read or changed by every user of this host; chmod o= it", path);
+}
+
+static int
+keys_add_lines(struct config *config, const char *text, struct err *err)
+{
+	for (int number = 1; *text != '\0'; number++) {
+		size_t line_len = strcspn(text, "\n");
+		const char *key = text + strspn(text, " \t\r");
+		size_t len = key < text + line_len ? (size_t)(text + line_len - key) : 0;
+
+		while (len > 0 && strchr(" \t\r", key[len - 1]) != NULL)
+			len--;
+		if (len > 0 && key[0] != '#') {
+			if (check_key(key, len, err) < 0)
+				return err_prefix(err, "%s:%d", config->api_keys_file, number);
+			setting_list_add(&config->api_keys, key, len);
+		}
+		text += line_len;
+		text += *text == '\n';
+	}
+	return 0;
+}
+
+static int
+keys_read_file(struct config *config, const struct config_origin *origin, struct err *err)
+{
+	AUTO_FREE char *text = NULL;
+	size_t len;
+
+	if (config->api_keys_file[0] == '\0')
+		return 0;
+	if (file_read_at(AT_FDCWD, config->api_keys_file, KEYS_FILE_MAX, &text, &len, err) < 0)
+		return config_blame(origin, SETTING(api_keys_file), err);
+	keys_warn_if_readable_by_all(config->api_keys_file);
+	if (strlen(text) != len)
+		return err_set(err, ERR_INVALID, "%s: holds NUL bytes; it must be text", config->api_keys_file);
+	return keys_add_lines(config, text, err);
+}
+
+static int
+check_has_key(const struct config *config, const struct config_origin *origin, struct err *err)
+{
+	if (!config->auth_enabled || config->api_keys.count > 0)
+		return 0;
+	err_set(err, ERR_INVALID,
+		"is on, but there is no key to accept: set api_keys (or API_KEYS), name a file of keys in "
+		"api_keys_file, "
+		"or let everybody in with auth_enabled = off");
+	return config_blame(origin, SETTING(auth_enabled), err);
+}
+
+/* A default never contradicts what somebody chose. */
+static int
+check_exec_timeouts(struct config *config, const struct config_origin *origin, struct err *err)
+{
+	size_t index = SETTING_INDEX_default_exec_timeout_seconds;
+
+	if (config->default_exec_timeout_seconds <= config->max_exec_timeout_seconds)
+		return 0;
+	if (origin->line[index] == 0 && !origin->from_env[index]) {
+		config->default_exec_timeout_seconds = config->max_exec_timeout_seconds;
+		return 0;
+	}
+	err_set(err, ERR_INVALID, "%.15g is above max_exec_timeout_seconds, which is %.15g",
+		config->default_exec_timeout_seconds, config->max_exec_timeout_seconds);
+	return config_blame(origin, SETTING(default_exec_timeout_seconds), err);
+}
+
+int
+config_check(struct config *config, const struct config_origin *origin, struct err *err)
+{
+	if (check_paths(config, origin, err) < 0 || check_run_dir(config, origin, err) < 0 ||
+		check_words(config, origin, err) < 0 || check_listed_keys(config, origin, err) < 0 ||
+		keys_read_file(config, origin, err) < 0 || check_has_key(config, origin, err) < 0)
+		return -1;
+	return check_exec_timeouts(config, origin, err);
+}
