@@ -28,3 +28,32 @@ src_master_libmaster_a_SOURCES = \
 	src/master/supervise.h \
 	src/master/syscall_filter.c \
 	src/master/syscall_filter.h
+
+if HAVE_CMOCKA
+master_tests = \
+	tests/unit/master/test_dirs \
+	tests/unit/master/test_listener \
+	tests/unit/master/test_lock_file \
+	tests/unit/master/test_privileges \
+	tests/unit/master/test_sd_notify
+check_PROGRAMS += $(master_tests)
+TESTS += $(master_tests)
+master_test_ldadd = src/master/libmaster.a src/ipc/libipc.a src/conf/libconf.a src/base/libbase.a \
+	$(CMOCKA_LIBS) $(CONFUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(CAP_LIBS) $(SECCOMP_LIBS)
+
+tests_unit_master_test_dirs_SOURCES = tests/unit/master/test_dirs.c
+tests_unit_master_test_dirs_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_master_test_dirs_LDADD = $(master_test_ldadd)
+tests_unit_master_test_listener_SOURCES = tests/unit/master/test_listener.c
+tests_unit_master_test_listener_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_master_test_listener_LDADD = $(master_test_ldadd)
+tests_unit_master_test_lock_file_SOURCES = tests/unit/master/test_lock_file.c
+tests_unit_master_test_lock_file_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_master_test_lock_file_LDADD = $(master_test_ldadd)
+tests_unit_master_test_privileges_SOURCES = tests/unit/master/test_privileges.c
+tests_unit_master_test_privileges_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_master_test_privileges_LDADD = $(master_test_ldadd)
+tests_unit_master_test_sd_notify_SOURCES = tests/unit/master/test_sd_notify.c
+tests_unit_master_test_sd_notify_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_master_test_sd_notify_LDADD = $(master_test_ldadd)
+endif
