@@ -1,6 +1,39 @@
 noinst_LIBRARIES += src/domain/libdomain.a
 src_domain_libdomain_a_SOURCES = \
+	src/domain/env_spec.c \
+	src/domain/env_spec.h \
+	src/domain/exec.c \
 	src/domain/exec.h \
+	src/domain/exec_agent.c \
+	src/domain/exec_finish.c \
+	src/domain/exec_priv.h \
+	src/domain/exec_resume.c \
+	src/domain/exec_spec.c \
+	src/domain/exec_submit.c \
+	src/domain/job.c \
 	src/domain/job.h \
+	src/domain/job_json.c \
+	src/domain/job_list.c \
+	src/domain/job_priv.h \
+	src/domain/job_wait.c \
+	src/domain/quantity.c \
+	src/domain/quantity.h \
+	src/domain/resources.c \
+	src/domain/resources.h \
+	src/domain/sandbox.c \
 	src/domain/sandbox.h \
-	src/domain/service.h
+	src/domain/sandbox_create.c \
+	src/domain/sandbox_delete.c \
+	src/domain/sandbox_json.c \
+	src/domain/sandbox_list.c \
+	src/domain/sandbox_make.c \
+	src/domain/sandbox_priv.h \
+	src/domain/sandbox_probe.c \
+	src/domain/sandbox_spec.c \
+	src/domain/sandbox_wait.c \
+	src/domain/service.c \
+	src/domain/service.h \
+	src/domain/service_priv.h \
+	src/domain/watch.c \
+	src/domain/watch.h
+EXTRA_DIST += src/domain/README.md

@@ -1,0 +1,136 @@
+/*
+ * sandbox_probe.c - asking an agent that fell silent until it answers again.
+ *
+ * `ready` is what the last attempt to reach the agent showed. Whoever sees it
+ * fail clears it and probes; the reaper does the same for records whose prober
+ * died. A probe ends with an answer or with the sandbox.
+ */
+/* SPDX-License-Identifier: MIT */
+#include "domain/sandbox_priv.h"
+#include "domain/service_priv.h"
+#include "backend/agent_client.h"
+#include "base/err.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROBE_TIMEOUT_MS = 5000, PROBE_FIRST_MS = 100, PROBE_LAST_MS = 5000 };
+
+struct sandbox_probe {
+	LIST_ENTRY(sandbox_probe) link;
+	struct service *service;
+	struct event *timer;
+	struct agent_call *call;
+	uint32_t slot;
+	char uid[ID_UUID_SIZE];
+	int64_t pause_ms;
+};
+
+static void
+probe_free(struct sandbox_probe *probe)
+{
+	if (probe->call != NULL)
+		agent_call_cancel(probe->call);
+	event_free(probe->timer);
+	LIST_REMOVE(probe, link);
+	free(probe);
+}
+
+void
+sandbox_probe_free_all(struct service *service)
+{
+	struct sandbox_probe *probe;
+
+	while ((probe = LIST_FIRST(&service->probes)) != NULL)
+		probe_free(probe);
+}
+
+static int
+change_ready(struct sandbox_record *record, void *arg, struct err *err)
+{
+	const bool *ready = arg;
+
+	if (record->status != SANDBOX_READY || record->ready == *ready)
+		return err_set(err, ERR_CONFLICT, "nothing to change");
+	record->ready = *ready;
+	return 0;
+}
+
+static void
+set_ready(struct service *service, uint32_t slot, const char *uid, bool ready)
+{
+	struct err err;
+
+	if (sandbox_table_change(service_sandboxes(service), slot, uid, change_ready, &ready, &err) == 0)
+		sandbox_post(service, slot);
+}
+
+void
+sandbox_reached(struct service *service, uint32_t slot, const struct sandbox_record *record)
+{
+	if (record->status == SANDBOX_READY && !record->ready)
+		set_ready(service, slot, record->uid, true);
+}
+
+static void
+probe_again(struct sandbox_probe *probe)
+{
+	service_timer_set(probe->timer, probe->pause_ms);
+	probe->pause_ms = probe->pause_ms * 2 < PROBE_LAST_MS ? probe->pause_ms * 2 : PROBE_LAST_MS;
+}
+
+static void
+probe_on_answer(const struct agent_answer *answer, void *arg)
+{
+	struct sandbox_probe *probe = arg;
+
+	probe->call = NULL;
+	if (answer->outcome != AGENT_JOB) {
+		probe_again(probe);
+		return;
+	}
+	set_ready(probe->service, probe->slot, probe->uid, true);
+	probe_free(probe);
+}
+
+static void
+probe_on_time(evutil_socket_t fd, short what, void *arg)
+{
+	struct sandbox_probe *probe = arg;
+	struct sandbox_record record;
+	struct agent_target target;
+	struct err err;
+
+	(void)fd;
+	(void)what;
+	if (!sandbox_read_life(probe->service, probe->slot, probe->uid, &record) ||
+		record.status != SANDBOX_READY || record.ready) {
+		probe_free(probe);
+		return;
+	}
+	target = service_target(&record);
+	if (agent_health(probe->service->agents, &target, PROBE_TIMEOUT_MS, probe_on_answer, probe, &probe->call,
+		    &err) != 0)
+		probe_again(probe);
+}
+
+void
+sandbox_unreachable(struct service *service, uint32_t slot, const struct sandbox_record *record)
+{
+	struct sandbox_probe *probe;
+
+	set_ready(service, slot, record->uid, false);
+	LIST_FOREACH(probe, &service->probes, link)
+	if (probe->slot == slot && strcmp(probe->uid, record->uid) == 0)
+		return;
+	probe = service_alloc(sizeof *probe);
+	probe->service = service;
+	probe->slot = slot;
+	probe->pause_ms = PROBE_FIRST_MS;
+	snprintf(probe->uid, sizeof probe->uid, "%s", record->uid);
+	probe->timer = service_timer(service, probe_on_time, probe);
+	LIST_INSERT_HEAD(&service->probes, probe, link);
+	probe_again(probe);
+}
