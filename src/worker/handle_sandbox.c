@@ -11,11 +11,11 @@
 #include "worker/respond.h"
 
 #include <json-c/json.h>
+#include <math.h>
 #include <string.h>
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 1000, WAIT_DEFAULT_MS = 300 * 1000 };
-/* Ten years: far beyond any use, and no time computed from it overflows. */
-static const double max_life_seconds = 10 * 365.25 * 86400;
+static const double max_life_seconds = 87600.0 * 3600; /* as at creation */
 
 static void
 respond_create_err(struct request *request, const struct err *err)
@@ -93,7 +93,7 @@ static bool
 list_query_status(struct request *request, struct list_query *query)
 {
 	static const enum sandbox_status seen[] = { SANDBOX_PENDING, SANDBOX_UNSCHEDULABLE, SANDBOX_READY,
-		SANDBOX_FAILED, SANDBOX_DELETING, SANDBOX_PAUSED };
+		SANDBOX_FAILED, SANDBOX_PAUSED };
 	static const struct respond_fault fault = { PROBLEM_INVALID_REQUEST, "query", "status", "value_error" };
 
 	query->filter.status = -1;
@@ -107,7 +107,7 @@ list_query_status(struct request *request, struct list_query *query)
 			return true;
 		}
 	}
-	respond_fault(request, &fault, "must be pending, unschedulable, ready, failed, deleting or paused");
+	respond_fault(request, &fault, "must be pending, unschedulable, ready, failed or paused");
 	return false;
 }
 
@@ -176,13 +176,29 @@ handle_sandbox_get(struct request *request)
 
 /* -1 (unchanged) when the field is absent. */
 static int64_t
-read_life_ms(struct json_reader *reader, const char *field)
+read_life_ms(struct json_reader *reader, const char *field, double min)
 {
 	double seconds;
 
-	if (!json_reader_number(reader, field, 0.001, max_life_seconds, &seconds))
+	if (!json_reader_number(reader, field, min, max_life_seconds, &seconds))
 		return -1;
-	return (int64_t)(seconds * 1000);
+	return (int64_t)ceil(seconds * 1000);
+}
+
+static void
+patch(struct request *request, struct json_object *labels, int64_t ttl_ms, int64_t idle_ms)
+{
+	static const struct respond_fault bad_labels = { PROBLEM_INVALID_REQUEST, "body", "labels", "value_error" };
+	struct sandbox_record record;
+	struct err err;
+
+	if (sandbox_patch(request->api->service, request->tenant, request->match.id, labels, ttl_ms, idle_ms,
+		    &record, &err) == 0)
+		respond_record(request, &record);
+	else if (err.code == ERR_INVALID)
+		respond_fault(request, &bad_labels, "%s", err.msg);
+	else
+		respond_err(request, &err);
 }
 
 void
@@ -190,24 +206,18 @@ handle_sandbox_patch(struct request *request)
 {
 	struct json_reader reader;
 	struct json_object *labels = NULL;
-	struct sandbox_record record;
 	int64_t ttl_ms, idle_ms;
-	struct err err;
 
 	json_reader_init(&reader, request->body);
 	json_reader_string_map(&reader, "labels", &labels);
-	ttl_ms = read_life_ms(&reader, "ttl_seconds");
-	idle_ms = read_life_ms(&reader, "idle_timeout_seconds");
+	ttl_ms = read_life_ms(&reader, "ttl_seconds", 0.001);
+	idle_ms = read_life_ms(&reader, "idle_timeout_seconds", 0); /* 0: off */
 	if (reader.faults != NULL) {
 		respond_faults(request, &reader);
 		return;
 	}
 	json_reader_fini(&reader);
-	if (sandbox_patch(request->api->service, request->tenant, request->match.id, labels, ttl_ms, idle_ms,
-		    &record, &err) != 0)
-		respond_err(request, &err);
-	else
-		respond_record(request, &record);
+	patch(request, labels, ttl_ms, idle_ms);
 }
 
 /* {"status": word, "sandbox_id": id} */
