@@ -28,7 +28,7 @@ struct http_pool_options {
 	const char *endpoint; /* "unix:/path" or "tcp:a.b.c.d:port" or "tcp:[v6]:port"; no names */
 	uint32_t max_idle; /* idle connections kept */
 	int64_t idle_timeout_ms;
-	int64_t connect_timeout_ms;
+	int64_t connect_timeout_ms; /* 0: 5000 */
 };
 int http_pool_create(struct event_base *base, const struct http_pool_options *options, struct http_pool **ret_pool,
 	struct err *err) MUSTCHECK;
@@ -45,7 +45,7 @@ struct http_call_options {
 	struct evbuffer *body; /* its bytes are taken; NULL: none */
 	bool idempotent;
 	int64_t timeout_ms; /* whole call; 0: none */
-	size_t max_response_bytes; /* with `done` only: more is ERR_TOO_LARGE */
+	size_t max_response_bytes; /* with `done` only: more is ERR_TOO_LARGE; 0: 16 MiB */
 	/* The whole answer. Called exactly once unless cancelled; the call is gone afterwards. */
 	void (*done)(const struct http_head *head, struct evbuffer *body, void *arg);
 	/* It failed: why, and how far it came. Called instead of done. */

@@ -74,6 +74,8 @@ int http_parser_head(struct http_parser *parser, struct evbuffer *in, struct htt
 bool http_parser_in_head(const struct http_parser *parser);
 /* Of a response: what the request's method makes of the body (HEAD has none). Call it between head and body. */
 void http_parser_no_body(struct http_parser *parser);
+/* The message had no body: on to the next head. */
+void http_parser_next(struct http_parser *parser);
 /*
  * Moves at most max bytes of body from in to out. 1: the body has ended. 0: more bytes are needed, or max was
  * reached. -1 as above.

@@ -136,6 +136,12 @@ http_parser_no_body(struct http_parser *parser)
 	body_start(parser, 0);
 }
 
+void
+http_parser_next(struct http_parser *parser)
+{
+	parser->state = HTTP_IN_HEAD;
+}
+
 /* A line of at most max bytes with its CRLF, copied to text without it. As scan_line. */
 static int
 body_line(struct http_parser *parser, struct evbuffer *in, size_t max, char *text, size_t *ret_len)
