@@ -55,7 +55,10 @@ exec_lock_take(struct shm_exec_lock *lock, struct proc_ref self, struct exec_gra
 /* Requests before this one in its own key's queue; 0: it is the head or runs; UINT32_MAX: gone. */
 uint32_t exec_lock_position(struct shm_exec_lock *lock, struct exec_ticket ticket);
 
-/* Master, after waitpid() and scoreboard_retire(): drops the dead process's places, passes its locks on. */
+/*
+ * Master, after waitpid() and scoreboard_retire(): drops the dead process's places, passes its locks on, and
+ * tells again all that the dead may have granted or changed without living to tell (notify_post_all).
+ */
 void exec_lock_repair(struct shm_exec_lock *lock, struct notify *notify, struct shm_scoreboard *board,
 	const struct exec_lock_limits *limits);
 /* The counter goes on above `newest` (an agent knew a newer fence). */

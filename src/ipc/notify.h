@@ -33,6 +33,8 @@ void notify_kick(struct notify *notify, uint32_t proc);
 void notify_watch(struct notify *notify, uint32_t proc, enum notify_kind kind, uint32_t slot);
 /* Tells every process that watches the slot. */
 void notify_post(struct notify *notify, enum notify_kind kind, uint32_t slot);
+/* Posts every slot: somebody died, perhaps between a change and its post. exec_lock_repair() does it. */
+void notify_post_all(struct notify *notify);
 /* Next changed slot for `proc`, or UINT32_MAX when there is none; read the eventfd first. */
 uint32_t notify_take(struct notify *notify, uint32_t proc, enum notify_kind kind);
 /* Empties the eventfd. */

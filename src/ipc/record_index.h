@@ -1,7 +1,7 @@
 /*
  * record_index.h - where in the record log a finished thing stands: key -> place.
  *
- * Open addressing in shared memory under one short robust mutex. The log on
+ * Hash chains in shared memory under one short robust mutex. The log on
  * disk is the truth; the index is rebuilt from it when shared memory is new.
  */
 /* SPDX-License-Identifier: MIT */
@@ -34,6 +34,8 @@ bool record_index_get(
 void record_index_drop(struct shm_index *index, const struct record_key *key);
 /* Forgets entries that have expired or lie in segments below `oldest`; returns how many are left. */
 uint32_t record_index_purge(struct shm_index *index, double now, uint32_t oldest);
+/* For when it is full: forgets what has expired, and if that frees little, the sixteenth that expires soonest. */
+void record_index_make_room(struct shm_index *index, double now);
 /* The next free segment number (never 0), shared by all processes. */
 uint32_t record_index_next_segment(struct shm_index *index);
 void record_index_raise_segment(struct shm_index *index, uint32_t seen);
