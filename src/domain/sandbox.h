@@ -89,6 +89,9 @@ sandbox_reap(struct service *service, uint32_t slot, const char *uid, const char
 /* Its agent has ended by itself: failed, with the reason; its running jobs end `agent_lost`. */
 void sandbox_lost(struct service *service, uint32_t slot, const char *uid, const char *reason);
 
+/* Is its agent, which did not answer, back? Asks until it is; nothing to do for any other. */
+void sandbox_probe(struct service *service, uint32_t slot);
+
 /* The shapes of the REST API. */
 struct json_object *sandbox_json(const struct sandbox_record *record); /* GET */
 struct json_object *sandbox_created_json(const struct sandbox_record *record); /* POST */

@@ -116,21 +116,37 @@ probe_on_time(evutil_socket_t fd, short what, void *arg)
 		probe_again(probe);
 }
 
-void
-sandbox_unreachable(struct service *service, uint32_t slot, const struct sandbox_record *record)
+static void
+probe_begin(struct service *service, uint32_t slot, const char *uid)
 {
 	struct sandbox_probe *probe;
 
-	set_ready(service, slot, record->uid, false);
 	LIST_FOREACH(probe, &service->probes, link)
-	if (probe->slot == slot && strcmp(probe->uid, record->uid) == 0)
+	if (probe->slot == slot && strcmp(probe->uid, uid) == 0)
 		return;
 	probe = service_alloc(sizeof *probe);
 	probe->service = service;
 	probe->slot = slot;
 	probe->pause_ms = PROBE_FIRST_MS;
-	snprintf(probe->uid, sizeof probe->uid, "%s", record->uid);
+	snprintf(probe->uid, sizeof probe->uid, "%s", uid);
 	probe->timer = service_timer(service, probe_on_time, probe);
 	LIST_INSERT_HEAD(&service->probes, probe, link);
 	probe_again(probe);
+}
+
+void
+sandbox_unreachable(struct service *service, uint32_t slot, const struct sandbox_record *record)
+{
+	set_ready(service, slot, record->uid, false);
+	probe_begin(service, slot, record->uid);
+}
+
+void
+sandbox_probe(struct service *service, uint32_t slot)
+{
+	struct sandbox_record record;
+
+	if (sandbox_table_read(service_sandboxes(service), slot, &record) && record.status == SANDBOX_READY &&
+		!record.ready)
+		probe_begin(service, slot, record.uid);
 }
