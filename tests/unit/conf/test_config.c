@@ -409,8 +409,10 @@ test_printed_settings_can_be_read_back(void **state)
 
 	(void)state;
 	config = load("api_keys = {secretkey1}\nlocal_image_paths = {\"/a \\\"b\\\" \\\\c\", '/${HOME}'}\n"
-		      "default_image = \"line\\nbreak\"\nmax_body_bytes = "
-		      "1000\nmax_output_bytes=3Ki\nsandbox_ttl_hours = 0.5\n");
+		      "default_image = \"line\\nbreak\"\n"
+		      "max_body_bytes = 5000\n"
+		      "max_output_bytes = 3Ki\n"
+		      "sandbox_ttl_hours = 0.5\n");
 	config_print(config, out);
 	fclose(out);
 	assert_null(strstr(text, "secretkey1"));
