@@ -12,7 +12,7 @@
 
 #include <json-c/json.h>
 
-enum { LIST_DEFAULT = 100, LIST_MAX = 1000, WAIT_DEFAULT_MS = 300 * 1000 };
+enum { LIST_MAX = 100, WAIT_DEFAULT_MS = 300 * 1000 };
 
 static void
 respond_job(struct request *request, struct json_object *job, const struct err *why)
@@ -133,7 +133,7 @@ list_on_done(struct json_object *jobs, const struct err *why, void *arg)
 void
 handle_job_list(struct request *request)
 {
-	uint32_t limit = LIST_DEFAULT;
+	uint32_t limit = LIST_MAX;
 
 	if (query_limit(request, LIST_MAX, &limit))
 		job_list(request->api->service, request->tenant, request->match.id, limit, list_on_done,

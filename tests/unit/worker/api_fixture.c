@@ -303,7 +303,8 @@ assert_problem(const struct reply *reply, int status, const char *code)
 	assert_non_null(id);
 	assert_string_equal(reply_text(reply, "request_id"), id);
 	assert_string_not_equal(reply_text(reply, "detail"), "");
-	assert_int_equal(reply_header(reply, "Retry-After") != NULL, status == 503);
+	assert_int_equal(
+		reply_header(reply, "Retry-After") != NULL, status == 503 || strcmp(code, "conflict") == 0);
 }
 
 void
