@@ -35,9 +35,13 @@ master_tests = \
 	tests/unit/master/test_listener \
 	tests/unit/master/test_lock_file \
 	tests/unit/master/test_privileges \
-	tests/unit/master/test_sd_notify
+	tests/unit/master/test_reload \
+	tests/unit/master/test_sd_notify \
+	tests/unit/master/test_start_stop \
+	tests/unit/master/test_supervise
 check_PROGRAMS += $(master_tests)
 TESTS += $(master_tests)
+master_stage = tests/unit/master/stage.c tests/unit/master/stage.h
 master_test_ldadd = src/master/libmaster.a src/ipc/libipc.a src/conf/libconf.a src/base/libbase.a \
 	$(CMOCKA_LIBS) $(CONFUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(CAP_LIBS) $(SECCOMP_LIBS)
 
@@ -56,4 +60,13 @@ tests_unit_master_test_privileges_LDADD = $(master_test_ldadd)
 tests_unit_master_test_sd_notify_SOURCES = tests/unit/master/test_sd_notify.c
 tests_unit_master_test_sd_notify_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_master_test_sd_notify_LDADD = $(master_test_ldadd)
+tests_unit_master_test_reload_SOURCES = tests/unit/master/test_reload.c $(master_stage)
+tests_unit_master_test_reload_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_master_test_reload_LDADD = $(master_test_ldadd)
+tests_unit_master_test_start_stop_SOURCES = tests/unit/master/test_start_stop.c $(master_stage)
+tests_unit_master_test_start_stop_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_master_test_start_stop_LDADD = $(master_test_ldadd)
+tests_unit_master_test_supervise_SOURCES = tests/unit/master/test_supervise.c $(master_stage)
+tests_unit_master_test_supervise_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_master_test_supervise_LDADD = $(master_test_ldadd)
 endif
