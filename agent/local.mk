@@ -81,7 +81,7 @@ agent_orchard_agent_LDADD = $(AGENT_EVENT_LIBS) $(AGENT_JSON_LIBS) $(AGENT_MD_LI
 EXTRA_DIST += agent/README.md docs/agent-protocol.md docs/decisions/0004-agent.md
 
 if HAVE_CMOCKA
-check_LIBRARIES = agent/libagent.a
+check_LIBRARIES += agent/libagent.a
 agent_libagent_a_SOURCES = $(agent_sources)
 agent_libagent_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 agent_tests = \
