@@ -1,5 +1,6 @@
 noinst_LIBRARIES += src/domain/libdomain.a
 src_domain_libdomain_a_SOURCES = \
+	src/domain/alloc.c \
 	src/domain/env_spec.c \
 	src/domain/env_spec.h \
 	src/domain/exec.c \
@@ -37,3 +38,22 @@ src_domain_libdomain_a_SOURCES = \
 	src/domain/watch.c \
 	src/domain/watch.h
 EXTRA_DIST += src/domain/README.md
+
+if HAVE_CMOCKA
+domain_tests = \
+	tests/unit/domain/test_quantity \
+	tests/unit/domain/test_specs
+check_PROGRAMS += $(domain_tests)
+TESTS += $(domain_tests)
+domain_test_ldadd = src/domain/libdomain.a src/backend/libbackend.a src/http/libhttp.a src/ipc/libipc.a \
+	src/conf/libconf.a src/base/libbase.a $(CMOCKA_LIBS) $(EVENT_LIBS) $(CONFUSE_LIBS) $(JSON_LIBS) \
+	$(MD_LIBS) -lpthread -lm
+
+tests_unit_domain_test_quantity_SOURCES = tests/unit/domain/test_quantity.c
+tests_unit_domain_test_quantity_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_domain_test_quantity_LDADD = $(domain_test_ldadd)
+
+tests_unit_domain_test_specs_SOURCES = tests/unit/domain/test_specs.c
+tests_unit_domain_test_specs_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_domain_test_specs_LDADD = $(domain_test_ldadd)
+endif

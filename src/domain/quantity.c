@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUANTITY_MAX_DIGITS = 18, QUANTITY_MAX_EXPONENT = 400 };
+enum { QUANTITY_MAX_DIGITS = 19, QUANTITY_MAX_EXPONENT = 400 };
 
 struct quantity {
 	uint64_t digits;

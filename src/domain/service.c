@@ -28,16 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void *
-service_alloc(size_t size)
-{
-	void *p = calloc(1, size);
-
-	if (p == NULL)
-		abort();
-	return p;
-}
-
 struct event *
 service_timer(struct service *service, void (*on_time)(int fd, short what, void *arg), void *arg)
 {

@@ -9,3 +9,12 @@ src_reaper_libreaper_a_SOURCES = \
 	src/reaper/rules.h \
 	src/reaper/sweep.c
 EXTRA_DIST += src/reaper/README.md
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/unit/reaper/test_rules
+TESTS += tests/unit/reaper/test_rules
+
+tests_unit_reaper_test_rules_SOURCES = tests/unit/reaper/test_rules.c
+tests_unit_reaper_test_rules_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_reaper_test_rules_LDADD = src/reaper/libreaper.a $(CMOCKA_LIBS)
+endif
