@@ -38,11 +38,29 @@ tests_unit_ipc_libcrash_a_CPPFLAGS = $(AM_CPPFLAGS) -DORCHARD_CRASH_POINTS
 
 ipc_test_libs = tests/unit/ipc/libcrash.a src/base/libbase.a $(CMOCKA_LIBS) $(JSON_LIBS) $(MD_LIBS)
 
+check_PROGRAMS += tests/unit/ipc/test_exec_lock
+TESTS += tests/unit/ipc/test_exec_lock
+tests_unit_ipc_test_exec_lock_SOURCES = tests/unit/ipc/test_exec_lock.c
+tests_unit_ipc_test_exec_lock_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_ipc_test_exec_lock_LDADD = $(ipc_test_libs)
+
+check_PROGRAMS += tests/unit/ipc/test_job_table
+TESTS += tests/unit/ipc/test_job_table
+tests_unit_ipc_test_job_table_SOURCES = tests/unit/ipc/test_job_table.c
+tests_unit_ipc_test_job_table_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_ipc_test_job_table_LDADD = $(ipc_test_libs)
+
 check_PROGRAMS += tests/unit/ipc/test_notify
 TESTS += tests/unit/ipc/test_notify
 tests_unit_ipc_test_notify_SOURCES = tests/unit/ipc/test_notify.c
 tests_unit_ipc_test_notify_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_ipc_test_notify_LDADD = $(ipc_test_libs)
+
+check_PROGRAMS += tests/unit/ipc/test_record_index
+TESTS += tests/unit/ipc/test_record_index
+tests_unit_ipc_test_record_index_SOURCES = tests/unit/ipc/test_record_index.c
+tests_unit_ipc_test_record_index_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_ipc_test_record_index_LDADD = $(ipc_test_libs)
 
 check_PROGRAMS += tests/unit/ipc/test_sandbox_table
 TESTS += tests/unit/ipc/test_sandbox_table
