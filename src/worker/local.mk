@@ -36,11 +36,13 @@ worker_tests = \
 	tests/unit/worker/test_handle_sandbox \
 	tests/unit/worker/test_handle_service \
 	tests/unit/worker/test_problem \
-	tests/unit/worker/test_router
+	tests/unit/worker/test_router \
+	tests/unit/worker/test_worker
 check_PROGRAMS += $(worker_tests)
 TESTS += $(worker_tests)
 worker_test_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-worker_test_ldadd = src/worker/libworker.a src/http/libhttp.a src/ipc/libipc.a src/base/libbase.a \
+worker_test_ldadd = src/worker/libworker.a src/master/libmaster.a src/http/libhttp.a src/ipc/libipc.a \
+	src/base/libbase.a \
 	$(CMOCKA_LIBS) $(EVENT_LIBS) $(JSON_LIBS) $(MD_LIBS) -lm
 # The handlers run for real above a domain whose outcomes the test sets.
 worker_fixture = \
@@ -70,4 +72,7 @@ tests_unit_worker_test_problem_LDADD = $(worker_test_ldadd)
 tests_unit_worker_test_router_SOURCES = tests/unit/worker/test_router.c
 tests_unit_worker_test_router_CFLAGS = $(worker_test_cflags)
 tests_unit_worker_test_router_LDADD = $(worker_test_ldadd)
+tests_unit_worker_test_worker_SOURCES = tests/unit/worker/test_worker.c $(worker_fixture)
+tests_unit_worker_test_worker_CFLAGS = $(worker_test_cflags)
+tests_unit_worker_test_worker_LDADD = $(worker_test_ldadd)
 endif

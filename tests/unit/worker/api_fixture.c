@@ -82,29 +82,45 @@ test_config(void)
 	};
 }
 
-int
-fixture_setup(void **state)
+void
+fixture_prepare(struct fixture *fixture)
 {
-	struct fixture *fixture = calloc(1, sizeof *fixture);
-	struct proc_ref self = { 0 };
 	struct err err;
 
 	alarm(WATCHDOG_S);
 	signal(SIGPIPE, SIG_IGN);
 	log_init("test", LOG_LEVEL_ERROR);
 	fake_reset();
-	fixture->client = -1;
-	fixture->config = test_config();
+	*fixture = (struct fixture){ .client = -1, .config = test_config() };
 	listen_on_loopback(fixture);
 	open_shm(fixture);
-	assert_int_equal(scoreboard_claim(shm_scoreboard(fixture->shm), PROC_WORKER, &self, &err), 0);
+	assert_int_equal(scoreboard_claim(shm_scoreboard(fixture->shm), PROC_WORKER, &fixture->self, &err), 0);
+}
+
+void
+fixture_release(struct fixture *fixture)
+{
+	shm_close(fixture->shm);
+	unlink(fixture->shm_path);
+	if (fixture->client >= 0)
+		close(fixture->client);
+	close(fixture->listen_fd);
+}
+
+int
+fixture_setup(void **state)
+{
+	struct fixture *fixture = malloc(sizeof *fixture);
+	struct err err;
+
+	fixture_prepare(fixture);
 	fixture->base = event_base_new();
 
 	struct api_options options = { .base = fixture->base,
 		.listen_fd = fixture->listen_fd,
 		.config = &fixture->config,
 		.shm = fixture->shm,
-		.self = self };
+		.self = fixture->self };
 
 	if (api_create(&options, &fixture->api, &err) != 0)
 		fail_msg("%s", err.msg);
@@ -119,11 +135,7 @@ fixture_teardown(void **state)
 
 	api_free(fixture->api);
 	event_base_free(fixture->base);
-	shm_close(fixture->shm);
-	unlink(fixture->shm_path);
-	if (fixture->client >= 0)
-		close(fixture->client);
-	close(fixture->listen_fd);
+	fixture_release(fixture);
 	free(fixture);
 	return 0;
 }

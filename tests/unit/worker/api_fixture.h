@@ -8,6 +8,7 @@
 #define ORCHARD_TESTS_API_FIXTURE_H
 
 #include "conf/config.h"
+#include "ipc/scoreboard.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@ struct fixture {
 	struct event_base *base;
 	struct shm *shm;
 	char shm_path[64];
+	struct proc_ref self; /* a worker's slot */
 	struct api *api;
 	int listen_fd;
 	int port;
@@ -36,6 +38,9 @@ struct reply {
 	struct json_object *json; /* NULL when the body is none */
 };
 
+/* Settings, listener and shared memory only, for a process of its own to work with. */
+void fixture_prepare(struct fixture *fixture);
+void fixture_release(struct fixture *fixture);
 /* cmocka's setup and teardown of each test. */
 int fixture_setup(void **state);
 int fixture_teardown(void **state);

@@ -69,6 +69,31 @@ take_call(const char *tenant, const char *id, struct err *err)
 
 /* --- service --- */
 
+int
+service_create(const struct service_options *options, struct service **ret_service, struct err *err)
+{
+	(void)options;
+	if (fake.fail.code != ERR_NONE) {
+		*err = fake.fail;
+		return -1;
+	}
+	*ret_service = NULL;
+	return 0;
+}
+
+void
+service_free(struct service *service)
+{
+	(void)service;
+}
+
+uint32_t
+service_busy(const struct service *service)
+{
+	(void)service;
+	return fake.busy;
+}
+
 void
 service_check_ready(struct service *service, service_ready_f *done, void *arg)
 {

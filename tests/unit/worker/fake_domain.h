@@ -28,7 +28,7 @@ struct fake {
 	const char *job_status;
 	const char *problems; /* of readiness; NULL: ready */
 	const char *cursor; /* of the next page */
-	uint32_t busy;
+	uint32_t busy; /* what this process drives */
 	/* what came in */
 	uint32_t calls; /* of domain functions that do something */
 	char tenant[32];

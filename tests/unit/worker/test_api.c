@@ -235,6 +235,8 @@ test_requests_and_answers_are_counted(void **state)
 	fake_fail(ERR_UNAVAILABLE, "no driver");
 	AUTO_REPLY ugly = fixture_call(fixture, "GET", "/resources", NULL);
 
+	assert_int_equal(good.status, 200);
+	assert_int_equal(bad.status, 404);
 	assert_int_equal(ugly.status, 503);
 	assert_int_equal(scoreboard_sum(board, METRIC_REQUESTS_TOTAL), 3);
 	assert_int_equal(scoreboard_sum(board, METRIC_RESPONSES_2XX), 1);

@@ -54,13 +54,16 @@ test_exec_waits_longer_than_the_command_may_take(void **state)
 {
 	AUTO_REPLY by_default = fixture_call(*state, "POST", EXEC, "{\"command\":\"ls\",\"timeout_seconds\":20}");
 
+	assert_int_equal(by_default.status, 200);
 	assert_int_equal(fake.timeout_ms, 50 * 1000);
 	AUTO_REPLY asked = fixture_call(
 		*state, "POST", EXEC, "{\"command\":\"ls\",\"timeout_seconds\":20,\"wait_timeout\":2}");
 
+	assert_int_equal(asked.status, 200);
 	assert_int_equal(fake.timeout_ms, 2 * 1000);
 	AUTO_REPLY cut = fixture_call(*state, "POST", EXEC, "{\"command\":\"ls\",\"timeout_seconds\":5000}");
 
+	assert_int_equal(cut.status, 200);
 	assert_int_equal(fake.timeout_ms, 1000 * 1000);
 }
 
@@ -233,12 +236,15 @@ test_job_wait_hands_its_time_on(void **state)
 {
 	AUTO_REPLY by_default = fixture_call(*state, "GET", JOB "/wait", NULL);
 
+	assert_int_equal(by_default.status, 200);
 	assert_int_equal(fake.timeout_ms, 300 * 1000);
 	AUTO_REPLY zero = fixture_call(*state, "GET", JOB "/wait?timeout=0", NULL);
 
+	assert_int_equal(zero.status, 200);
 	assert_int_equal(fake.timeout_ms, 0);
 	AUTO_REPLY cut = fixture_call(*state, "GET", JOB "/wait?timeout=999999", NULL);
 
+	assert_int_equal(cut.status, 200);
 	assert_int_equal(fake.timeout_ms, 1000 * 1000);
 	AUTO_REPLY wrong = fixture_call(*state, "GET", JOB "/wait?timeout=-1", NULL);
 

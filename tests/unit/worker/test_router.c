@@ -172,7 +172,8 @@ test_an_id_that_breaks_its_rule_is_not_valid(void **state)
 		"/sandboxes/a-", "/sandboxes/..", "/sandboxes/.", "/sandboxes/%C3%A9", "/sandboxes/a%0A",
 		"/sandboxes/%20", "/sandboxes/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 		"/sandboxes/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-		"/jobs/nosuch", "/jobs/0B0E7A52-6F3C-4C5B-9D0A-0123456789AB", "/jobs/" UUID "0", "/jobs/%20" UUID };
+		"/jobs/nosuch", "/jobs/0B0E7A52-6F3C-4C5B-9D0A-0123456789AB", ("/jobs/" UUID "0"),
+		("/jobs/%20" UUID) };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
