@@ -45,6 +45,7 @@ enum agent_outcome {
 	AGENT_BUSY, /* its lane runs `busy_job`: nothing was started */
 	AGENT_STALE, /* the fence is older than `newest_fence`: nothing was started */
 	AGENT_UNKNOWN_JOB, /* get, cancel: the agent never had that job or has forgotten it */
+	AGENT_FORGOTTEN, /* exec: that job ran, and its result was acknowledged or dropped; it will not run again */
 	AGENT_REFUSED, /* the request itself is wrong (err says why): nothing was started */
 	AGENT_DENIED, /* wrong token or sandbox: this is not our agent */
 	AGENT_NOT_SENT, /* no connection: nothing was started */
@@ -56,7 +57,7 @@ struct agent_answer {
 	struct json_object *body; /* AGENT_JOB, or health; borrowed during the callback */
 	const char *busy_job;
 	uint64_t newest_fence;
-	const struct err *err; /* for the last four; never NULL then */
+	const struct err *err; /* for the last five; never NULL then */
 };
 typedef void agent_done_f(const struct agent_answer *answer, void *arg);
 

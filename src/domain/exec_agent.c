@@ -226,6 +226,9 @@ exec_on_started(const struct agent_answer *answer, void *arg)
 			return;
 		}
 		break;
+	case AGENT_FORGOTTEN:
+		exec_finish_words(exec, "agent_lost", answer->err->msg);
+		return;
 	case AGENT_UNKNOWN_JOB:
 	case AGENT_DENIED:
 		break;

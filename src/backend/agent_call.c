@@ -1,0 +1,391 @@
+/* agent_call.c - one request to an agent, and what its answer means. */
+/* SPDX-License-Identifier: MIT */
+#include "backend/agent_priv.h"
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "http/http_parser.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/buffer.h>
+#include <json-c/json.h>
+
+enum {
+	/* Two streams of the most the settings allow, in base64, and what stands around them. */
+	MAX_JOB = 192 * 1024 * 1024,
+	MAX_HEALTH = 64 * 1024,
+	EXEC_GUARD_MS = 60000, /* beyond the command's own end, which the agent enforces */
+	GET_GUARD_MS = 30000,
+	CANCEL_TIMEOUT_MS = 120000
+};
+
+struct agent_call {
+	struct agent_peer *peer;
+	struct http_call *http;
+	char job_id[ID_UUID_SIZE]; /* "" for health */
+	struct json_object *acks; /* travel with this exec; NULL: none */
+	agent_done_f *done;
+	void *arg;
+};
+
+static void
+call_free(struct agent_call *call)
+{
+	agent_peer_release(call->peer);
+	json_object_put(call->acks);
+	free(call);
+}
+
+/* What an exec carried and nobody confirmed goes with the next one. */
+static void
+call_return_acks(struct agent_call *call)
+{
+	size_t count = call->acks != NULL ? json_object_array_length(call->acks) : 0;
+
+	for (size_t i = 0; i < count; i++)
+		agent_peer_add_ack(call->peer, json_object_get_string(json_object_array_get_idx(call->acks, i)));
+}
+
+/* The agent takes acknowledgements before anything else, so these answers confirm them. */
+static bool
+agent_has_read(enum agent_outcome outcome)
+{
+	return outcome == AGENT_JOB || outcome == AGENT_BUSY || outcome == AGENT_STALE ||
+		outcome == AGENT_FORGOTTEN;
+}
+
+static void
+call_finish(struct agent_call *call, const struct agent_answer *answer)
+{
+	agent_done_f *done = call->done;
+	void *arg = call->arg;
+
+	if (!agent_has_read(answer->outcome))
+		call_return_acks(call);
+	call_free(call);
+	done(answer, arg);
+}
+
+static const char *
+body_string(struct json_object *body, const char *name)
+{
+	struct json_object *value;
+
+	if (!json_object_object_get_ex(body, name, &value) || !json_object_is_type(value, json_type_string))
+		return "";
+	return json_object_get_string(value);
+}
+
+static void
+answer_refusal(struct agent_answer *answer, int status, const char *code, struct err *err)
+{
+	const char *detail = body_string(answer->body, "detail");
+
+	answer->outcome = AGENT_REFUSED;
+	answer->err = err;
+	switch (status) {
+	case 403:
+		answer->outcome = AGENT_DENIED;
+		err->code = ERR_DENIED;
+		break;
+	case 410:
+		answer->outcome = AGENT_FORGOTTEN;
+		err->code = ERR_STALE;
+		break;
+	case 413:
+		err->code = ERR_TOO_LARGE;
+		break;
+	case 503:
+		err->code = ERR_BUSY;
+		break;
+	case 400:
+	case 404:
+	case 405:
+	case 409:
+	case 414:
+	case 422:
+	case 431:
+		err->code = ERR_INVALID;
+		break;
+	default:
+		answer->outcome = AGENT_LOST;
+		err->code = ERR_AGENT_UNREACHABLE;
+		break;
+	}
+	snprintf(err->msg, sizeof err->msg, "the agent answered %d%s%s%s%s", status, *code != '\0' ? " " : "", code,
+		*detail != '\0' ? ": " : "", detail);
+}
+
+static void
+answer_conflict(struct agent_answer *answer, const char *code, struct err *err)
+{
+	struct json_object *fence;
+
+	if (strcmp(code, "busy") == 0 && id_is_uuid(body_string(answer->body, "job_id"))) {
+		answer->outcome = AGENT_BUSY;
+		answer->busy_job = body_string(answer->body, "job_id");
+	} else if (strcmp(code, "stale_fence") == 0 &&
+		json_object_object_get_ex(answer->body, "newest_fence", &fence)) {
+		answer->outcome = AGENT_STALE;
+		answer->newest_fence = json_object_get_uint64(fence);
+	} else {
+		answer_refusal(answer, 409, code, err);
+	}
+}
+
+static void
+answer_read(struct agent_answer *answer, const struct agent_call *call, int status, struct err *err)
+{
+	const char *code = body_string(answer->body, "code");
+
+	if (status == 200 && call->job_id[0] != '\0' &&
+		strcmp(body_string(answer->body, "job_id"), call->job_id) != 0) {
+		answer->outcome = AGENT_LOST;
+		answer->err = err;
+		err_set(err, ERR_INTERNAL, "the agent answered for another job");
+	} else if (status == 200) {
+		answer->outcome = AGENT_JOB;
+	} else if (status == 409) {
+		answer_conflict(answer, code, err);
+	} else if (status == 404 && strcmp(code, "unknown_job") == 0) {
+		answer->outcome = AGENT_UNKNOWN_JOB;
+	} else {
+		answer_refusal(answer, status, code, err);
+	}
+}
+
+static void
+call_on_done(const struct http_head *head, struct evbuffer *text, void *arg)
+{
+	struct agent_call *call = arg;
+	struct agent_answer answer = { .outcome = AGENT_LOST };
+	size_t len = evbuffer_get_length(text);
+	const char *bytes = len > 0 ? (const char *)evbuffer_pullup(text, -1) : "";
+	AUTO_JSON struct json_object *body = NULL;
+	struct err err = { .code = ERR_NONE };
+	int status = http_head_status(head);
+
+	body = json_parse(bytes, len, &err);
+	evbuffer_drain(text, len);
+	answer.body = body;
+	if (status == 200 && !json_object_is_type(body, json_type_object)) {
+		answer.err = &err;
+		if (body != NULL)
+			err_set(&err, ERR_INTERNAL, "not an object");
+		err_prefix(&err, "the agent's answer");
+	} else {
+		answer_read(&answer, call, status, &err);
+	}
+	call_finish(call, &answer);
+}
+
+static void
+call_on_failed(const struct err *why, enum http_sent sent, void *arg)
+{
+	struct err err = *why;
+	struct agent_answer answer = {
+		.outcome = sent == HTTP_NOT_SENT ? AGENT_NOT_SENT : AGENT_LOST,
+		.err = &err,
+	};
+
+	if (err.code == ERR_UNAVAILABLE)
+		err.code = ERR_AGENT_UNREACHABLE;
+	call_finish(arg, &answer);
+}
+
+/* What differs between requests; the rest is the same for all. */
+struct request {
+	const char *method;
+	const char *target;
+	struct json_object *body; /* borrowed; NULL: none */
+	int64_t timeout_ms;
+	size_t max_answer;
+};
+
+static int
+call_send(struct agent_call *call, const struct request *request, struct err *err)
+{
+	struct evbuffer *body = NULL;
+	const char *headers[5];
+	size_t len;
+
+	if (request->body != NULL) {
+		const char *text = json_text(request->body, &len);
+
+		body = evbuffer_new();
+		if (text == NULL || body == NULL || evbuffer_add(body, text, len) < 0)
+			abort();
+	}
+	agent_peer_headers(call->peer, headers);
+
+	int rc = http_call_start(call->peer->pool,
+		&(struct http_call_options){
+			.method = request->method,
+			.target = request->target,
+			.headers = headers,
+			.content_type = body != NULL ? "application/json" : NULL,
+			.body = body,
+			/* The agent would not run a job twice, but whether to ask again is the caller's word. */
+			.idempotent = strcmp(request->method, "GET") == 0,
+			.timeout_ms = request->timeout_ms,
+			.max_response_bytes = request->max_answer,
+			.done = call_on_done,
+			.failed = call_on_failed,
+			.arg = call,
+		},
+		&call->http, err);
+
+	if (body != NULL)
+		evbuffer_free(body);
+	return rc;
+}
+
+static struct agent_call *
+call_create(struct agent_peer *peer, const char *job_id, agent_done_f *done, void *arg)
+{
+	struct agent_call *call = calloc(1, sizeof *call);
+
+	if (call == NULL)
+		abort();
+	call->peer = peer;
+	call->done = done;
+	call->arg = arg;
+	if (!text_copy(call->job_id, sizeof call->job_id, job_id))
+		call->job_id[0] = '\0';
+	peer->calls++;
+	return call;
+}
+
+static int
+call_start(struct agent_call *call, const struct request *request, struct agent_call **ret_call, struct err *err)
+{
+	if (call_send(call, request, err) < 0) {
+		call_return_acks(call);
+		call_free(call);
+		return -1;
+	}
+	*ret_call = call;
+	return 0;
+}
+
+/* The body of an exec: the spec's fields, ours on top. */
+static struct json_object *
+exec_body(const struct agent_exec *exec, struct json_object *acks)
+{
+	struct json_object *body = json_object_new_object();
+
+	if (body == NULL)
+		abort();
+	if (exec->spec != NULL) {
+		json_object_object_foreach(exec->spec, name, value)
+			json_object_object_add(body, name, json_object_get(value));
+	}
+	json_object_object_add(body, "job_id", json_object_new_string(exec->job_id));
+	json_object_object_add(body, "fence", json_object_new_uint64(exec->fence));
+	json_object_object_add(body, "lane", json_object_new_string(exec->lane != NULL ? exec->lane : ""));
+	json_object_object_add(body, "timeout_ms", json_object_new_int64(exec->timeout_ms));
+	json_object_object_add(body, "kill_grace_ms", json_object_new_int64(exec->kill_grace_ms));
+	if (acks != NULL)
+		json_object_object_add(body, "ack", json_object_get(acks));
+	return body;
+}
+
+int
+agent_exec_start(struct agent_client *client, const struct agent_target *target, const struct agent_exec *exec,
+	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err)
+{
+	AUTO_JSON struct json_object *body = NULL;
+	struct agent_peer *peer;
+	struct agent_call *call;
+
+	if (!id_is_uuid(exec->job_id))
+		return err_set(err, ERR_INVALID, "a job id must be a UUID");
+	if (agent_peer_get(client, target, &peer, err) < 0)
+		return -1;
+	call = call_create(peer, exec->job_id, done, arg);
+	call->acks = agent_peer_take_acks(peer);
+	body = exec_body(exec, call->acks);
+	return call_start(call,
+		&(struct request){
+			.method = "POST",
+			.target = "/exec",
+			.body = body,
+			.timeout_ms = exec->timeout_ms + exec->kill_grace_ms + EXEC_GUARD_MS,
+			.max_answer = MAX_JOB,
+		},
+		ret_call, err);
+}
+
+int
+agent_job_get(struct agent_client *client, const struct agent_target *target, const char *job_id, int64_t wait_ms,
+	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err)
+{
+	struct agent_peer *peer;
+	char path[96];
+
+	if (!id_is_uuid(job_id))
+		return err_set(err, ERR_INVALID, "a job id must be a UUID");
+	if (agent_peer_get(client, target, &peer, err) < 0)
+		return -1;
+	snprintf(path, sizeof path, "/jobs/%s?wait_ms=%lld", job_id, (long long)(wait_ms > 0 ? wait_ms : 0));
+	return call_start(call_create(peer, job_id, done, arg),
+		&(struct request){
+			.method = "GET",
+			.target = path,
+			.timeout_ms = (wait_ms > 0 ? wait_ms : 0) + GET_GUARD_MS,
+			.max_answer = MAX_JOB,
+		},
+		ret_call, err);
+}
+
+int
+agent_job_cancel(struct agent_client *client, const struct agent_target *target, const char *job_id,
+	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err)
+{
+	struct agent_peer *peer;
+	char path[96];
+
+	if (!id_is_uuid(job_id))
+		return err_set(err, ERR_INVALID, "a job id must be a UUID");
+	if (agent_peer_get(client, target, &peer, err) < 0)
+		return -1;
+	snprintf(path, sizeof path, "/jobs/%s/cancel", job_id);
+	return call_start(call_create(peer, job_id, done, arg),
+		&(struct request){
+			.method = "POST",
+			.target = path,
+			.timeout_ms = CANCEL_TIMEOUT_MS,
+			.max_answer = MAX_JOB,
+		},
+		ret_call, err);
+}
+
+int
+agent_health(struct agent_client *client, const struct agent_target *target, int64_t timeout_ms, agent_done_f *done,
+	void *arg, struct agent_call **ret_call, struct err *err)
+{
+	struct agent_peer *peer;
+
+	if (agent_peer_get(client, target, &peer, err) < 0)
+		return -1;
+	return call_start(call_create(peer, "", done, arg),
+		&(struct request){
+			.method = "GET",
+			.target = "/health",
+			.timeout_ms = timeout_ms,
+			.max_answer = MAX_HEALTH,
+		},
+		ret_call, err);
+}
+
+void
+agent_call_cancel(struct agent_call *call)
+{
+	http_call_cancel(call->http);
+	call_return_acks(call);
+	call_free(call);
+}
