@@ -25,12 +25,57 @@ src_base_libbase_a_SOURCES = \
 
 if HAVE_CMOCKA
 base_tests = \
-	tests/unit/base/test_json
+	tests/unit/base/test_clock \
+	tests/unit/base/test_err \
+	tests/unit/base/test_file \
+	tests/unit/base/test_file_tree \
+	tests/unit/base/test_id \
+	tests/unit/base/test_json \
+	tests/unit/base/test_json_reader \
+	tests/unit/base/test_log \
+	tests/unit/base/test_proc \
+	tests/unit/base/test_text
 check_PROGRAMS += $(base_tests)
 TESTS += $(base_tests)
 base_test_ldadd = src/base/libbase.a $(CMOCKA_LIBS) $(JSON_LIBS) $(MD_LIBS)
 
+tests_unit_base_test_clock_SOURCES = tests/unit/base/test_clock.c
+tests_unit_base_test_clock_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_clock_LDADD = $(base_test_ldadd)
+
+tests_unit_base_test_err_SOURCES = tests/unit/base/test_err.c
+tests_unit_base_test_err_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_err_LDADD = $(base_test_ldadd)
+
+tests_unit_base_test_file_SOURCES = tests/unit/base/test_file.c
+tests_unit_base_test_file_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_file_LDADD = $(base_test_ldadd)
+
+tests_unit_base_test_file_tree_SOURCES = tests/unit/base/test_file_tree.c
+tests_unit_base_test_file_tree_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_file_tree_LDADD = $(base_test_ldadd)
+
+tests_unit_base_test_id_SOURCES = tests/unit/base/test_id.c
+tests_unit_base_test_id_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_id_LDADD = $(base_test_ldadd)
+
 tests_unit_base_test_json_SOURCES = tests/unit/base/test_json.c
 tests_unit_base_test_json_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_base_test_json_LDADD = $(base_test_ldadd)
+
+tests_unit_base_test_json_reader_SOURCES = tests/unit/base/test_json_reader.c
+tests_unit_base_test_json_reader_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_json_reader_LDADD = $(base_test_ldadd)
+
+tests_unit_base_test_log_SOURCES = tests/unit/base/test_log.c
+tests_unit_base_test_log_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_log_LDADD = $(base_test_ldadd)
+
+tests_unit_base_test_proc_SOURCES = tests/unit/base/test_proc.c
+tests_unit_base_test_proc_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_proc_LDADD = $(base_test_ldadd)
+
+tests_unit_base_test_text_SOURCES = tests/unit/base/test_text.c
+tests_unit_base_test_text_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_text_LDADD = $(base_test_ldadd)
 endif
