@@ -78,6 +78,8 @@ agent_orchard_agent_CFLAGS = $(WARN_CFLAGS) $(HARDEN_CFLAGS) -ffunction-sections
 agent_orchard_agent_LDFLAGS = -static -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 agent_orchard_agent_LDADD = $(AGENT_EVENT_LIBS) $(AGENT_JSON_LIBS) $(AGENT_MD_LIBS)
 
+TESTS += tests/agent/test-agent.sh
+EXTRA_DIST += tests/agent/test-agent.sh tests/agent/test_agent.py tests/agent/rig.py
 EXTRA_DIST += agent/README.md docs/agent-protocol.md docs/decisions/0004-agent.md
 
 if HAVE_CMOCKA

@@ -41,7 +41,7 @@ def cgroup_root():
 class Agent:
     """One agent. with_init: in a PID namespace of its own (needs root)."""
 
-    def __init__(self, binary, cgroup=None, root=None, with_init=True, files=None, **config):
+    def __init__(self, binary, cgroup=None, root=None, with_init=True, oom_file=None, preexec=None, **config):
         self.dir = tempfile.mkdtemp(prefix="agent-test-")
         self.path = self.dir + "/sock"
         self.cgroup = cgroup
@@ -57,17 +57,26 @@ class Agent:
             self.cgroup_fd = os.open(cgroup, os.O_RDONLY | os.O_DIRECTORY)
             settings["cgroup_fd"] = self.cgroup_fd
             passed.append(self.cgroup_fd)
+        if oom_file:
+            settings["oom_fd"] = oom_file.fileno()
+            passed.append(oom_file.fileno())
         read_end, write_end = os.pipe()
         passed.append(read_end)
         argv = [binary, "--listen-fd", str(listener.fileno()), "--config-fd", str(read_end)]
-        if root:
-            argv = ["chroot", root] + argv
         if with_init:
-            argv = ["unshare", "--pid", "--fork", "--mount-proc"] + argv
+            argv = ["unshare", "--pid", "--fork"] + (["--root", root] if root else ["--mount-proc"]) + argv
         self.log = open(self.dir + "/log", "w+")
-        self.process = subprocess.Popen(argv, pass_fds=passed, stdin=subprocess.DEVNULL, stdout=self.log,
-                                        stderr=self.log, env={"AGENT_SECRET": "leak-me", "PATH": os.environ["PATH"]})
-        os.close(read_end)
+        try:
+            self.process = subprocess.Popen(argv, pass_fds=passed, stdin=subprocess.DEVNULL, stdout=self.log,
+                                            stderr=self.log, preexec_fn=preexec,
+                                            env={"AGENT_SECRET": "leak-me", "PATH": os.environ["PATH"]})
+        except subprocess.SubprocessError:
+            listener.close()
+            self.log.close()
+            shutil.rmtree(self.dir)
+            raise
+        finally:
+            os.close(read_end)
         os.write(write_end, json.dumps(settings).encode())
         os.close(write_end)
         listener.close()
