@@ -34,6 +34,7 @@ master_tests = \
 	tests/unit/master/test_dirs \
 	tests/unit/master/test_listener \
 	tests/unit/master/test_lock_file \
+	tests/unit/master/test_orchard_conf \
 	tests/unit/master/test_privileges \
 	tests/unit/master/test_reload \
 	tests/unit/master/test_sd_notify \
@@ -54,6 +55,9 @@ tests_unit_master_test_listener_LDADD = $(master_test_ldadd)
 tests_unit_master_test_lock_file_SOURCES = tests/unit/master/test_lock_file.c
 tests_unit_master_test_lock_file_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_master_test_lock_file_LDADD = $(master_test_ldadd)
+tests_unit_master_test_orchard_conf_SOURCES = tests/unit/master/test_orchard_conf.c
+tests_unit_master_test_orchard_conf_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_master_test_orchard_conf_LDADD = $(master_test_ldadd)
 tests_unit_master_test_privileges_SOURCES = tests/unit/master/test_privileges.c
 tests_unit_master_test_privileges_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_master_test_privileges_LDADD = $(master_test_ldadd)
