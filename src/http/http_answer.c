@@ -247,7 +247,7 @@ http_conn_refuse(struct http_conn *conn, int status, const char *detail)
 	const struct http_server_options *options = &conn->server->options;
 	struct http_exchange *exchange = conn->exchange;
 	AUTO_FREE char *text = NULL;
-	char plain[256];
+	char plain[256], headers[HTTP_ERROR_HEADERS_SIZE] = "";
 
 	/* Half an answer is out: only cutting it is honest. */
 	if (exchange != NULL && exchange->started) {
@@ -255,7 +255,7 @@ http_conn_refuse(struct http_conn *conn, int status, const char *detail)
 		return;
 	}
 	if (options->format_error != NULL)
-		text = options->format_error(status, detail, options->arg);
+		text = options->format_error(exchange, status, detail, headers, options->arg);
 
 	snprintf(plain, sizeof plain, "{\"detail\":\"%s\",\"code\":\"%s\"}\n", detail, status_code(status));
 
@@ -265,8 +265,8 @@ http_conn_refuse(struct http_conn *conn, int status, const char *detail)
 	conn->close_after = true;
 	evbuffer_add_printf(http_conn_output(conn),
 		"HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-		"Connection: close\r\n\r\n%s",
-		status, http_status_reason(status), http_server_date(conn->server), strlen(body),
+		"Connection: close\r\n%s\r\n%s",
+		status, http_status_reason(status), http_server_date(conn->server), strlen(body), headers,
 		bodiless ? "" : body);
 	http_conn_refused(conn);
 }

@@ -26,6 +26,8 @@ struct http_exchange;
 struct http_head;
 struct http_server;
 
+enum { HTTP_ERROR_HEADERS_SIZE = 256 };
+
 struct http_server_options {
 	size_t max_header_bytes;
 	uint32_t max_connections;
@@ -35,10 +37,12 @@ struct http_server_options {
 	/* A request's head has arrived. Must end in exactly one answer, now or later. */
 	void (*on_request)(struct http_exchange *exchange, void *arg);
 	/*
-	 * The codec itself refuses (400, 408, 413, 414, 417, 431, 501, 505): fill *ret_body (malloc'ed JSON)
-	 * and extra header lines if you like. NULL: a plain JSON {"detail","code"}.
+	 * The codec itself refuses (400, 408, 413, 414, 417, 431, 501, 505): returns the body (malloc'ed JSON),
+	 * and may put header lines, each with its CRLF, into ret_headers ("" before). exchange: whose body it
+	 * was, to look at only; NULL when there is no head yet. NULL: a plain JSON {"detail","code"}.
 	 */
-	char *(*format_error)(int status, const char *detail, void *arg);
+	char *(*format_error)(struct http_exchange *exchange, int status, const char *detail,
+		char ret_headers[HTTP_ERROR_HEADERS_SIZE], void *arg);
 	/* Connections opened (+1) and closed (-1), refused (0). May be NULL. */
 	void (*on_count)(int change, void *arg);
 	void *arg;

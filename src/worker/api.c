@@ -15,6 +15,7 @@
 #include "worker/routes.h"
 
 #include <json-c/json.h>
+#include <stdio.h>
 #include <string.h>
 
 void
@@ -109,20 +110,27 @@ on_request(struct http_exchange *exchange, void *arg)
 		http_head_method_name(head));
 }
 
-/* What the codec refuses by itself never was, or no longer is, a request of ours. */
+/*
+ * What the codec refuses by itself never was a request of ours (exchange is NULL), or is one whose body
+ * broke off; that one is told by on_gone and freed there.
+ */
 static char *
-format_error(int status, const char *detail, void *arg)
+format_error(struct http_exchange *exchange, int status, const char *detail,
+	char ret_headers[HTTP_ERROR_HEADERS_SIZE], void *arg)
 {
+	const struct request *request = exchange != NULL ? http_exchange_data(exchange) : NULL;
 	AUTO_JSON struct json_object *body = json_object_new_object();
-	char id[ID_UUID_SIZE];
+	char made_up[ID_UUID_SIZE];
+	const char *id = request != NULL ? request->id : made_up;
 	struct log_ctx ctx = { .request_id = id };
 
-	id_uuid4(id);
+	id_uuid4(made_up);
 	json_object_object_add(body, "detail", json_object_new_string(detail));
 	json_object_object_add(body, "code", json_object_new_string(problem_code_of_status(status)));
 	json_object_object_add(body, "request_id", json_object_new_string(id));
+	snprintf(ret_headers, HTTP_ERROR_HEADERS_SIZE, "X-Request-ID: %s\r\n", id);
 	api_count_response(arg, status);
-	log_write(LOG_LEVEL_DEBUG, &ctx, "refused %d: %s", status, detail);
+	log_write(LOG_LEVEL_DEBUG, &ctx, "refused with %d: %s", status, detail);
 	return strdup(json_text(body, NULL));
 }
 

@@ -56,6 +56,7 @@ request_create(struct api *api, struct http_exchange *exchange)
 		strcpy(request->id, id);
 	else
 		id_uuid4(request->id);
+	http_exchange_set_data(exchange, request);
 	http_exchange_on_gone(exchange, request_on_gone, request);
 	TAILQ_INSERT_TAIL(&api->requests, request, link);
 	return request;
