@@ -2,7 +2,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/router.h"
 
+#include "base/err.h"
+#include "base/file.h"
 #include "worker/routes.h"
+
+#include <fcntl.h>
+#include <stdio.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -182,11 +187,51 @@ test_an_id_that_breaks_its_rule_is_not_valid(void **state)
 	}
 }
 
+/* "{sandbox}" and "{job}" are "{id}" to users. */
+static void
+heading_of(const struct route *route, char *buf, size_t size)
+{
+	static const char *const names[] = { [HTTP_GET] = "GET",
+		[HTTP_POST] = "POST",
+		[HTTP_PUT] = "PUT",
+		[HTTP_PATCH] = "PATCH",
+		[HTTP_DELETE] = "DELETE" };
+	const char *open = strchr(route->pattern, '{');
+
+	if (open == NULL)
+		snprintf(buf, size, "\n### %s %s\n", names[route->method], route->pattern);
+	else
+		snprintf(buf, size, "\n### %s %.*s{id}%s\n", names[route->method], (int)(open - route->pattern),
+			route->pattern, strchr(open, '}') + 1);
+}
+
+static void
+test_each_route_is_described_to_users(void **state)
+{
+	const char *srcdir = getenv("srcdir");
+	AUTO_FREE char *path = NULL;
+	AUTO_FREE char *text = NULL;
+	char heading[128];
+	size_t len;
+	struct err err;
+
+	(void)state;
+	assert_true(asprintf(&path, "%s/docs/rest-api.md", srcdir != NULL ? srcdir : ".") > 0);
+	if (file_read_at(AT_FDCWD, path, 1024 * 1024, &text, &len, &err) != 0)
+		fail_msg("%s", err.msg);
+	for (size_t i = 0; i < routes_count; i++) {
+		heading_of(&routes[i], heading, sizeof heading);
+		if (strstr(text, heading) == NULL)
+			fail_msg("docs/rest-api.md has no heading%s", heading);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_route_finds_its_handler),
+		cmocka_unit_test(test_each_route_is_described_to_users),
 		cmocka_unit_test(test_what_is_in_no_line_is_no_path),
 		cmocka_unit_test(test_another_method_is_told_what_there_is),
 		cmocka_unit_test(test_head_is_found_where_get_is),
