@@ -102,9 +102,11 @@ static int
 check_filter(const struct service_user *user)
 {
 	char *const argv[] = { (char[]){ "true" }, NULL };
+	const char *preload = getenv("LD_PRELOAD");
 
 	(void)user;
-	if (!refused(execv("/bin/true", argv)))
+	/* Valgrind ends the process when an exec that it let pass fails. */
+	if ((preload == NULL || strstr(preload, "vgpreload") == NULL) && !refused(execv("/bin/true", argv)))
 		return 1;
 	if (!refused(ptrace(PTRACE_TRACEME, 0, NULL, NULL)))
 		return 2;
