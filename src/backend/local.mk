@@ -6,8 +6,14 @@ src_backend_libbackend_a_SOURCES = \
 	src/backend/agent_client.h \
 	src/backend/agent_priv.h \
 	src/backend/driver.h \
+	src/backend/job_store.c \
 	src/backend/job_store.h \
-	src/backend/record_log.h
+	src/backend/record_log.c \
+	src/backend/record_log.h \
+	src/backend/record_log_impl.h \
+	src/backend/record_segment.c \
+	src/backend/record_segment.h \
+	src/backend/record_sweep.c
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/backend/test_agent_client
@@ -16,4 +22,20 @@ tests_unit_backend_test_agent_client_SOURCES = tests/unit/backend/test_agent_cli
 tests_unit_backend_test_agent_client_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_backend_test_agent_client_LDADD = src/backend/libbackend.a src/http/libhttp.a src/base/libbase.a \
 	$(CMOCKA_LIBS) $(EVENT_LIBS) $(JSON_LIBS) $(MD_LIBS)
+
+check_PROGRAMS += tests/unit/backend/test_job_store
+TESTS += tests/unit/backend/test_job_store
+tests_unit_backend_test_job_store_SOURCES = tests/unit/backend/test_job_store.c
+tests_unit_backend_test_job_store_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit/ipc
+tests_unit_backend_test_job_store_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_backend_test_job_store_LDADD = src/backend/libbackend.a tests/unit/ipc/libcrash.a src/base/libbase.a \
+	$(CMOCKA_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) $(MD_LIBS)
+
+check_PROGRAMS += tests/unit/backend/test_record_log
+TESTS += tests/unit/backend/test_record_log
+tests_unit_backend_test_record_log_SOURCES = tests/unit/backend/test_record_log.c
+tests_unit_backend_test_record_log_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit/ipc
+tests_unit_backend_test_record_log_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_backend_test_record_log_LDADD = src/backend/libbackend.a tests/unit/ipc/libcrash.a src/base/libbase.a \
+	$(CMOCKA_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) $(MD_LIBS)
 endif
