@@ -139,8 +139,6 @@ play(const char *conf, const char *log, const struct master_timing *timing)
 	struct err err;
 	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
-	/* Settings come from the file alone. */
-	clearenv();
 	log_set_fd(fd);
 	log_init("master", LOG_LEVEL_INFO);
 	if (config_load(conf, &options.config, &err) < 0) {
@@ -188,6 +186,10 @@ stage_start(struct stage *stage)
 		actor_dir = stage->dir;
 		actor_events = stage->events_write;
 		close(stage->events_read);
+		/* Settings come from the file alone. */
+		clearenv();
+		if (stage->notify_socket != NULL)
+			setenv("NOTIFY_SOCKET", stage->notify_socket, 1);
 		exit(play(stage->conf, stage->log, &stage->timing));
 	}
 }
@@ -211,6 +213,7 @@ stage_run_second(struct stage *stage, const char *suffix, char *ret_log, size_t 
 		struct master_timing impatient = stage->timing;
 
 		impatient.lock_wait = 1;
+		clearenv();
 		actor_dir = stage->dir;
 		actor_events = stage->events_write;
 		exit(play(conf, log, &impatient));

@@ -28,6 +28,7 @@ struct stage {
 	size_t pending_len;
 	char pending[4096];
 	pid_t master;
+	const char *notify_socket; /* NULL: no service manager */
 };
 
 /*

@@ -9,9 +9,12 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static void
@@ -217,6 +220,45 @@ test_next_server_waits_for_a_dead_masters_children(void **state)
 	assert_int_equal(stage_wait(s), 0);
 }
 
+static void
+expect_told(int manager, const char *words)
+{
+	struct pollfd fd = { .fd = manager, .events = POLLIN };
+	char text[512];
+	ssize_t n;
+
+	do {
+		assert_int_equal(poll(&fd, 1, 15000), 1);
+		n = recv(manager, text, sizeof text - 1, 0);
+		text[n > 0 ? n : 0] = '\0';
+	} while (n > 0 && strstr(text, words) == NULL);
+	assert_true(n > 0);
+}
+
+static void
+test_service_manager_is_told_of_every_phase(void **state)
+{
+	struct stage *s = *state;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	AUTO_FD manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/notify", s->dir);
+	assert_int_equal(bind(manager, (const struct sockaddr *)&address, sizeof address), 0);
+	s->notify_socket = address.sun_path;
+	stage_start(s);
+	expect_told(manager, "READY=1");
+	stage_signal(s, SIGHUP);
+	expect_told(manager, "RELOADING=1");
+	expect_told(manager, "READY=1");
+	stage_config(s, "workers = many");
+	stage_signal(s, SIGHUP);
+	expect_told(manager, "RELOADING=1");
+	expect_told(manager, "READY=1");
+	stage_signal(s, SIGTERM);
+	expect_told(manager, "STOPPING=1");
+	assert_int_equal(stage_wait(s), 0);
+}
+
 #define STAGE_TEST(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
 
 int
@@ -236,6 +278,7 @@ main(void)
 		STAGE_TEST(test_term_during_the_start_ends_it),
 		STAGE_TEST(test_second_server_is_refused_and_named),
 		STAGE_TEST(test_taken_port_fails_the_start),
+		STAGE_TEST(test_service_manager_is_told_of_every_phase),
 		STAGE_TEST(test_next_server_waits_for_a_dead_masters_children),
 	};
 
