@@ -116,9 +116,9 @@ stop_begin(struct master *m, int sig)
 	m->stop_signal = sig;
 	m->phase = PHASE_DRAINING;
 	sd_notify_stopping(leave_grace(m) + 2 * m->timing.drain_extra);
-	server_close_listener(&m->server);
 	supervise_settle(m->supervisor);
 	supervise_leave(m->supervisor, LEAVE_WORK, 0, sig, leave_grace(m));
+	server_close_listener(&m->server);
 }
 
 static void

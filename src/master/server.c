@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 static char *
 path_below(const char *dir, const char *name)
@@ -190,6 +191,9 @@ close_fd(int *fd)
 void
 server_close_listener(struct server *server)
 {
+	/* Takes the socket itself out of listening, also for a worker that hangs with its copy open. */
+	if (server->share.listen_fd >= 0)
+		shutdown(server->share.listen_fd, SHUT_RD);
 	close_fd(&server->share.listen_fd);
 }
 
