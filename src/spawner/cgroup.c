@@ -1,0 +1,488 @@
+/* cgroup.c - makes, limits, kills and removes the cgroups of sandboxes. */
+/* SPDX-License-Identifier: MIT */
+#include "spawner/cgroup.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "spawner/cgroup_find.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+	CPU_PERIOD_US = 100000,
+	AGENT_PIDS = 16, /* v2: what the agent may use beside the commands */
+	KILL_ROUNDS = 64,
+	RETRY_US = 500
+};
+
+static const char *const controller_names[CGROUP_CONTROLLERS] = { "cpu", "memory", "pids" };
+
+static int
+open_dir(int at, const char *name)
+{
+	return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* mkdir (an existing one is fine) and open. */
+static int
+make_dir(int at, const char *name)
+{
+	if (mkdirat(at, name, 0755) != 0 && errno != EEXIST)
+		return -1;
+	return open_dir(at, name);
+}
+
+static int
+put(int dir, const char *file, const char *text)
+{
+	struct err err;
+
+	return file_put_at(dir, file, text, &err);
+}
+
+/* Whether the space-separated file holds word. */
+static bool
+file_has_word(int dir, const char *file, const char *word)
+{
+	AUTO_FREE char *text = NULL;
+	char *save = NULL;
+	struct err err;
+	size_t len;
+
+	if (file_read_at(dir, file, 4096, &text, &len, &err) != 0)
+		return false;
+	for (char *at = strtok_r(text, " \n", &save); at != NULL; at = strtok_r(NULL, " \n", &save)) {
+		if (strcmp(at, word) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A v2 group with controllers for its children may hold no process itself (the
+ * root may). Moves what stands in ours into `service/`, which is only right
+ * where the group was delegated to us: then all in it is ours.
+ */
+static void
+leave_inner_group(int own)
+{
+	AUTO_FD leaf = make_dir(own, "service");
+	AUTO_FREE char *text = NULL;
+	char *save = NULL;
+	struct err err;
+	size_t len;
+
+	if (leaf < 0 || file_read_at(own, "cgroup.procs", 1 << 20, &text, &len, &err) != 0)
+		return;
+	for (char *pid = strtok_r(text, "\n", &save); pid != NULL; pid = strtok_r(NULL, "\n", &save))
+		(void)put(leaf, "cgroup.procs", pid);
+}
+
+/* Hands controllers on to the children of dir; returns whether name is there for them. */
+static bool
+pass_controller(int dir, const char *name, bool own)
+{
+	char word[32];
+
+	if (file_has_word(dir, "cgroup.subtree_control", name))
+		return true;
+	if (!file_has_word(dir, "cgroup.controllers", name))
+		return false;
+	snprintf(word, sizeof word, "+%s", name);
+	if (put(dir, "cgroup.subtree_control", word) == 0)
+		return true;
+	if (!own || errno != EBUSY)
+		return false;
+	leave_inner_group(dir);
+	return put(dir, "cgroup.subtree_control", word) == 0;
+}
+
+static void
+open_v2(struct cgroup_host *host, const char *parent, const char *name)
+{
+	char path[PATH_MAX];
+	AUTO_FD own = -1;
+
+	if (!cgroup_find_dir(NULL, parent, path, sizeof path))
+		return;
+	if (parent[0] != '\0')
+		(void)mkdir(path, 0755);
+	own = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (own >= 0)
+		host->v2_fd = make_dir(own, name);
+	if (host->v2_fd < 0) {
+		snprintf(host->why, sizeof host->why, "%.150s/%s can't be made: %s", path, name, strerror(errno));
+		return;
+	}
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		if (host->v1_fd[i] < 0)
+			host->v2_limit[i] = pass_controller(own, controller_names[i], true) &&
+				pass_controller(host->v2_fd, controller_names[i], false);
+	}
+}
+
+static void
+open_v1(struct cgroup_host *host, const char *parent, const char *name)
+{
+	char path[PATH_MAX];
+
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		AUTO_FD own = -1;
+
+		if (!cgroup_find_dir(controller_names[i], parent, path, sizeof path))
+			continue;
+		if (parent[0] != '\0')
+			(void)mkdir(path, 0755);
+		own = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (own >= 0)
+			host->v1_fd[i] = make_dir(own, name);
+		if (host->v1_fd[i] < 0)
+			snprintf(host->why, sizeof host->why, "%.150s/%s can't be made: %s", path, name,
+				strerror(errno));
+	}
+}
+
+static void
+name_missing(struct cgroup_host *host)
+{
+	bool v1 = false;
+
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		size_t len = strlen(host->missing);
+
+		v1 = v1 || host->v1_fd[i] >= 0;
+		if (host->v1_fd[i] < 0 && !host->v2_limit[i])
+			snprintf(host->missing + len, sizeof host->missing - len, "%s%s", len > 0 ? ", " : "",
+				controller_names[i]);
+	}
+	if (v1)
+		host->mode = host->v2_fd >= 0 ? "hybrid" : "v1";
+	else
+		host->mode = host->v2_fd >= 0 ? "v2" : "none";
+}
+
+int
+cgroup_host_open(struct cgroup_host *host, const char *parent, const char *state_dir, struct err *err)
+{
+	char hex[TEXT_SHA256_HEX_SIZE], name[32];
+
+	memset(host, 0, sizeof *host);
+	host->v2_fd = -1;
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		host->v1_fd[i] = -1;
+	text_sha256_hex(state_dir, strlen(state_dir), hex);
+	snprintf(name, sizeof name, "orchard-%.12s", hex);
+	open_v1(host, parent, name);
+	open_v2(host, parent, name);
+	name_missing(host);
+	if (strcmp(host->mode, "none") == 0)
+		return err_set(err, ERR_UNSUPPORTED,
+			"no cgroup can be made%s%s: mount /sys/fs/cgroup writable, or run the service with "
+			"Delegate=yes",
+			host->why[0] != '\0' ? ", " : "", host->why);
+	return 0;
+}
+
+void
+cgroup_host_close(struct cgroup_host *host)
+{
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		cleanup_fd(&host->v1_fd[i]);
+	cleanup_fd(&host->v2_fd);
+}
+
+int
+cgroup_host_dir(const struct cgroup_host *host)
+{
+	for (int i = 0; i < CGROUP_CONTROLLERS && host->v2_fd < 0; i++) {
+		if (host->v1_fd[i] >= 0)
+			return host->v1_fd[i];
+	}
+	return host->v2_fd;
+}
+
+void
+cgroup_box_init(struct cgroup_box *box)
+{
+	for (int i = 0; i < CGROUP_JOINS; i++)
+		box->join_fd[i] = -1;
+	box->leaf_fd = box->dir_fd = box->oom_fd = -1;
+}
+
+void
+cgroup_box_close(struct cgroup_box *box)
+{
+	for (int i = 0; i < CGROUP_JOINS; i++)
+		cleanup_fd(&box->join_fd[i]);
+	cleanup_fd(&box->leaf_fd);
+	cleanup_fd(&box->dir_fd);
+	cleanup_fd(&box->oom_fd);
+	cgroup_box_init(box);
+}
+
+/* Writes one limit; the message names what could not be limited. */
+static int
+put_limit(int dir, const char *file, int64_t value, const char *what, struct err *err)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "%lld", (long long)value);
+	if (file_put_at(dir, file, text, err) != 0) {
+		err->code = ERR_UNSUPPORTED;
+		return err_prefix(err, "the %s limit can't be applied", what);
+	}
+	return 0;
+}
+
+/* Swap would stretch the memory limit. Where it is not counted, it is at least not used for this group. */
+static int
+limit_v1_memory(int dir, int64_t bytes, struct err *err)
+{
+	if (put_limit(dir, "memory.limit_in_bytes", bytes, "memory", err) != 0)
+		return -1;
+	if (faccessat(dir, "memory.memsw.limit_in_bytes", F_OK, 0) == 0)
+		return put_limit(dir, "memory.memsw.limit_in_bytes", bytes, "memory and swap", err);
+	(void)put(dir, "memory.swappiness", "0");
+	return 0;
+}
+
+static int
+limit_v1(int dir, enum cgroup_controller which, const struct cgroup_limits *limits, struct err *err)
+{
+	int64_t quota = (int64_t)limits->cpu_milli * (CPU_PERIOD_US / 1000);
+
+	if (which == CGROUP_MEMORY)
+		return limit_v1_memory(dir, limits->memory_bytes, err);
+	if (which == CGROUP_PIDS)
+		return put_limit(dir, "pids.max", limits->pids_max, "pids", err);
+	if (put_limit(dir, "cpu.cfs_period_us", CPU_PERIOD_US, "cpu", err) != 0)
+		return -1;
+	return put_limit(dir, "cpu.cfs_quota_us", quota < 1000 ? 1000 : quota, "cpu", err);
+}
+
+static int
+limit_v2(int dir, const struct cgroup_host *host, const struct cgroup_limits *limits, struct err *err)
+{
+	int64_t quota = (int64_t)limits->cpu_milli * (CPU_PERIOD_US / 1000);
+	char text[64];
+
+	if (host->v2_limit[CGROUP_MEMORY]) {
+		if (put_limit(dir, "memory.max", limits->memory_bytes, "memory", err) != 0)
+			return -1;
+		if (faccessat(dir, "memory.swap.max", F_OK, 0) == 0 &&
+			put_limit(dir, "memory.swap.max", 0, "swap", err) != 0)
+			return -1;
+	}
+	if (host->v2_limit[CGROUP_PIDS] &&
+		put_limit(dir, "pids.max", limits->pids_max + AGENT_PIDS, "pids", err) != 0)
+		return -1;
+	snprintf(text, sizeof text, "%lld %d", (long long)(quota < 1000 ? 1000 : quota), CPU_PERIOD_US);
+	if (host->v2_limit[CGROUP_CPU] && file_put_at(dir, "cpu.max", text, err) != 0)
+		return err_prefix(err, "the cpu limit can't be applied");
+	return 0;
+}
+
+/* The agent makes groups below jobs/ and moves processes between what is below dir. */
+static int
+delegate(int dir, uid_t owner)
+{
+	static const char *const names[] = { "cgroup.procs", "cgroup.threads", "agent", "agent/cgroup.procs",
+		"agent/cgroup.threads", "jobs", "jobs/cgroup.procs", "jobs/cgroup.threads" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (fchownat(dir, names[i], owner, owner, AT_SYMLINK_NOFOLLOW) != 0 && errno != ENOENT)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+make_v2(const struct cgroup_host *host, const char *id, const struct cgroup_limits *limits, uid_t owner,
+	struct cgroup_box *box, struct err *err)
+{
+	box->dir_fd = make_dir(host->v2_fd, id);
+	if (box->dir_fd < 0)
+		return err_set_errno(err, errno, "cgroup %s", id);
+	if (mkdirat(box->dir_fd, "agent", 0755) != 0 || mkdirat(box->dir_fd, "jobs", 0755) != 0 ||
+		delegate(box->dir_fd, owner) != 0)
+		return err_set_errno(err, errno, "groups of the agent in cgroup %s", id);
+	if (limit_v2(box->dir_fd, host, limits, err) != 0)
+		return -1;
+	box->join_fd[0] = openat(box->dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	box->leaf_fd = openat(box->dir_fd, "agent/cgroup.procs", O_WRONLY | O_CLOEXEC);
+	if (box->join_fd[0] < 0 || box->leaf_fd < 0)
+		return err_set_errno(err, errno, "cgroup.procs of cgroup %s", id);
+	if (host->v2_limit[CGROUP_MEMORY])
+		box->oom_fd = openat(box->dir_fd, "memory.events", O_RDONLY | O_CLOEXEC);
+	return 0;
+}
+
+static int
+make_v1(const struct cgroup_host *host, enum cgroup_controller which, const char *id,
+	const struct cgroup_limits *limits, struct cgroup_box *box, struct err *err)
+{
+	AUTO_FD dir = make_dir(host->v1_fd[which], id);
+
+	if (dir < 0)
+		return err_set_errno(err, errno, "%s cgroup %s", controller_names[which], id);
+	if (limit_v1(dir, which, limits, err) != 0)
+		return -1;
+	box->join_fd[1 + which] = openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	if (box->join_fd[1 + which] < 0)
+		return err_set_errno(err, errno, "cgroup.procs of %s cgroup %s", controller_names[which], id);
+	if (which == CGROUP_MEMORY)
+		box->oom_fd = openat(dir, "memory.oom_control", O_RDONLY | O_CLOEXEC);
+	return 0;
+}
+
+int
+cgroup_box_make(const struct cgroup_host *host, const char *id, const struct cgroup_limits *limits, uid_t owner,
+	struct cgroup_box *ret_box, struct err *err)
+{
+	cgroup_box_init(ret_box);
+	if (host->missing[0] != '\0')
+		return err_set(err, ERR_UNSUPPORTED,
+			"this host offers no cgroup controller for: %s%s%s; delegate it to the service "
+			"(Delegate=yes)",
+			host->missing, host->why[0] != '\0' ? " - " : "", host->why);
+	if (host->v2_fd >= 0 && make_v2(host, id, limits, owner, ret_box, err) != 0)
+		goto failed;
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		if (host->v1_fd[i] >= 0 && make_v1(host, (enum cgroup_controller)i, id, limits, ret_box, err) != 0)
+			goto failed;
+	}
+	return 0;
+failed:
+	cgroup_box_close(ret_box);
+	return -1;
+}
+
+void
+cgroup_box_seal(const struct cgroup_host *host, const char *id, int64_t pids_max)
+{
+	AUTO_FD dir = host->v2_fd >= 0 && host->v2_limit[CGROUP_PIDS] ? open_dir(host->v2_fd, id) : -1;
+	char text[32];
+
+	if (dir < 0)
+		return;
+	snprintf(text, sizeof text, "%lld", (long long)pids_max);
+	if (put(dir, "cgroup.subtree_control", "+pids") != 0 || put(dir, "jobs/pids.max", text) != 0)
+		log_warn("cgroup %s: its commands share the agent's pids limit: %s", id, strerror(errno));
+}
+
+/* v1 has no cgroup.kill: read and kill until nobody is left to read. */
+static void
+kill_v1(int dir)
+{
+	for (int round = 0; round < KILL_ROUNDS; round++) {
+		AUTO_FREE char *text = NULL;
+		char *save = NULL;
+		struct err err;
+		size_t len;
+
+		if (file_read_at(dir, "cgroup.procs", 1 << 24, &text, &len, &err) != 0 || len == 0)
+			return;
+		for (char *at = strtok_r(text, "\n", &save); at != NULL; at = strtok_r(NULL, "\n", &save)) {
+			pid_t pid = (pid_t)strtol(at, NULL, 10);
+
+			if (pid > 1)
+				(void)kill(pid, SIGKILL);
+		}
+	}
+}
+
+void
+cgroup_box_kill(const struct cgroup_host *host, const char *id)
+{
+	AUTO_FD dir = host->v2_fd >= 0 ? open_dir(host->v2_fd, id) : -1;
+
+	if (dir >= 0 && put(dir, "cgroup.kill", "1") != 0)
+		kill_v1(dir);
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		AUTO_FD v1 = host->v1_fd[i] >= 0 ? open_dir(host->v1_fd[i], id) : -1;
+
+		if (v1 >= 0)
+			kill_v1(v1);
+	}
+}
+
+/* Removes dir and the groups below it, deepest first; false while something is still in there. */
+static bool
+remove_group(int at, const char *name)
+{
+	AUTO_FD fd = open_dir(at, name);
+	AUTO_DIR *list = NULL;
+	struct dirent *entry;
+	int copy;
+
+	if (fd < 0)
+		return errno == ENOENT;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	list = copy >= 0 ? fdopendir(copy) : NULL;
+	while (list != NULL && (entry = readdir(list)) != NULL) {
+		if (entry->d_type == DT_DIR && strcmp(entry->d_name, ".") != 0 &&
+			strcmp(entry->d_name, "..") != 0 && !remove_group(fd, entry->d_name))
+			return false;
+	}
+	return unlinkat(at, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+}
+
+/*
+ * A process counts as a member until it is quite gone, a moment after whoever
+ * waits for it was told; the kernel has no event for that in v1.
+ */
+static int
+remove_patiently(int at, const char *id, int64_t deadline, struct err *err)
+{
+	while (!remove_group(at, id)) {
+		struct timespec pause = { .tv_nsec = RETRY_US * 1000L };
+
+		if (errno != EBUSY && errno != ENOTEMPTY && errno != ENOENT)
+			return err_set_errno(err, errno, "remove cgroup %s", id);
+		if (clock_boot_ms() > deadline)
+			return err_set(err, ERR_TIMEOUT, "cgroup %s still holds processes after SIGKILL", id);
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	return 0;
+}
+
+int
+cgroup_box_remove(const struct cgroup_host *host, const char *id, int timeout_ms, struct err *err)
+{
+	int64_t deadline = clock_boot_ms() + timeout_ms;
+
+	if (host->v2_fd >= 0 && remove_patiently(host->v2_fd, id, deadline, err) != 0)
+		return -1;
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		if (host->v1_fd[i] >= 0 && remove_patiently(host->v1_fd[i], id, deadline, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+bool
+cgroup_box_oom_killed(const struct cgroup_host *host, const char *id)
+{
+	bool v1 = host->v1_fd[CGROUP_MEMORY] >= 0;
+	AUTO_FD dir = open_dir(v1 ? host->v1_fd[CGROUP_MEMORY] : host->v2_fd, id);
+	AUTO_FREE char *text = NULL;
+	const char *at;
+	struct err err;
+	size_t len;
+
+	if (dir < 0 || file_read_at(dir, v1 ? "memory.oom_control" : "memory.events", 4096, &text, &len, &err) != 0)
+		return false;
+	at = strstr(text, "oom_kill ");
+	return at != NULL && strtoll(at + strlen("oom_kill "), NULL, 10) > 0;
+}

@@ -1,0 +1,381 @@
+/*
+ * dispatch.c - moves boxes through their phases. The only file that does.
+ *
+ * image -> making -> live -> dead, and from each of them to removing and away.
+ * Whoever asks for something that is under way already waits for the same end.
+ */
+/* SPDX-License-Identifier: MIT */
+#include "spawner/dispatch.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/text.h"
+#include "conf/config.h"
+#include "ipc/spawn_msg.h"
+#include "spawner/image_cache.h"
+#include "spawner/peer.h"
+#include "spawner/pool.h"
+#include "spawner/site.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static void
+fill_reply(struct spawn_reply *reply, uint32_t op, uint64_t seq)
+{
+	memset(reply, 0, sizeof *reply);
+	reply->head = (struct spawn_header){ SPAWN_VERSION, op, seq };
+}
+
+void
+dispatch_reply(struct dispatch *d, uint64_t peer, uint64_t seq, const struct err *why)
+{
+	struct spawn_reply reply;
+
+	fill_reply(&reply, SPAWN_DONE, seq);
+	if (why != NULL) {
+		reply.code = why->code;
+		snprintf(reply.message, sizeof reply.message, "%s", why->msg);
+	}
+	peers_send(d->peers, peer, &reply, sizeof reply);
+}
+
+/* False when run_dir and id together are too long for the name of a socket. */
+static bool
+box_endpoint(const struct dispatch *d, const char *id, char *buf, size_t size)
+{
+	return (size_t)snprintf(buf, size, "unix:%s/sandboxes/%s/agent.sock", d->config->run_dir, id) < size;
+}
+
+static void
+reply_live(struct dispatch *d, const struct box *box, uint64_t peer, uint64_t seq)
+{
+	struct spawn_reply reply;
+
+	fill_reply(&reply, SPAWN_DONE, seq);
+	reply.pid = box->pid;
+	reply.pid_start = box->pid_start;
+	(void)box_endpoint(d, box->id, reply.endpoint, sizeof reply.endpoint);
+	peers_send(d->peers, peer, &reply, sizeof reply);
+}
+
+/* Answers everybody on a list and empties it. why NULL: the box lives, or is gone, as they wanted. */
+static void
+answer_all(struct dispatch *d, struct box *box, struct box_waiters *waiters, const struct err *why)
+{
+	struct box_waiter *waiter;
+
+	while ((waiter = STAILQ_FIRST(waiters)) != NULL) {
+		if (why == NULL && waiters == &box->creators)
+			reply_live(d, box, waiter->peer, waiter->seq);
+		else
+			dispatch_reply(d, waiter->peer, waiter->seq, why);
+		STAILQ_REMOVE_HEAD(waiters, link);
+		free(waiter);
+	}
+}
+
+static void
+log_box(enum log_level level, const struct box *box, const char *what, const struct err *why)
+{
+	struct log_ctx ctx = { .sandbox_id = box->id };
+
+	if (why != NULL)
+		log_write(level, &ctx, "%s: %s", what, why->msg);
+	else
+		log_write(level, &ctx, "%s", what);
+}
+
+/* --- removing --- */
+
+static void
+on_unmade(const struct pool_answer *answer, void *arg)
+{
+	struct box *box = arg;
+	struct dispatch *d = box->dispatch;
+
+	if (answer->why != NULL) {
+		/* stays, so that asking again tries again */
+		log_box(LOG_LEVEL_ERROR, box, "could not be removed", answer->why);
+		answer_all(d, box, &box->destroyers, answer->why);
+		box->phase = BOX_DEAD;
+		return;
+	}
+	answer_all(d, box, &box->destroyers, NULL);
+	boxes_remove(d->boxes, box);
+	pool_sweep(d->janitor);
+}
+
+void
+dispatch_remove(struct dispatch *d, struct box *box)
+{
+	struct unmake_order order = { .pid = box->pid, .pid_start = box->pid_start };
+
+	memcpy(order.id, box->id, sizeof order.id);
+	memcpy(order.uid, box->uid, sizeof order.uid);
+	box->phase = BOX_REMOVING;
+	if (box->ended != NULL)
+		event_del(box->ended);
+	pool_unmake(d->pool, &order, on_unmade, box);
+}
+
+/* --- making --- */
+
+/* Nothing of it is left: those who wanted it hear why, those who wanted it gone have it. */
+static void
+give_up(struct dispatch *d, struct box *box, const struct err *why)
+{
+	answer_all(d, box, &box->creators, why);
+	answer_all(d, box, &box->destroyers, NULL);
+	boxes_remove(d->boxes, box);
+	pool_sweep(d->janitor);
+}
+
+static int
+early_status(struct dispatch *d, pid_t pid)
+{
+	for (unsigned i = 0; i < EARLY_DEATHS; i++) {
+		if (d->early[i].pid == pid) {
+			d->early[i].pid = 0;
+			return d->early[i].status;
+		}
+	}
+	return -1;
+}
+
+static void
+box_is_live(struct dispatch *d, struct box *box, const struct make_result *made)
+{
+	boxes_set_pid(d->boxes, box, made->pid, made->pid_start);
+	box->phase = BOX_LIVE;
+	log_box(LOG_LEVEL_DEBUG, box, "made", NULL);
+	answer_all(d, box, &box->creators, NULL);
+	if (!proc_is_alive(box->pid, box->pid_start))
+		dispatch_ended(d, box->pid, early_status(d, box->pid));
+}
+
+static void
+on_made(const struct pool_answer *answer, void *arg)
+{
+	struct box *box = arg;
+	struct dispatch *d = box->dispatch;
+	struct err gone;
+
+	d->creating--;
+	if (answer->why == NULL && !box->doomed) {
+		box_is_live(d, box, &answer->made);
+		return;
+	}
+	if (answer->why != NULL) {
+		log_box(LOG_LEVEL_WARN, box, "could not be made", answer->why);
+		answer_all(d, box, &box->creators, answer->why);
+	} else {
+		err_set(&gone, ERR_DELETED, "sandbox %s was deleted while it was being made", box->id);
+		answer_all(d, box, &box->creators, &gone);
+	}
+	if (answer->why != NULL && !answer->lost) {
+		give_up(d, box, answer->why);
+		return;
+	}
+	if (answer->made.pid != 0)
+		boxes_set_pid(d->boxes, box, answer->made.pid, answer->made.pid_start);
+	dispatch_remove(d, box);
+}
+
+static void
+start_making(struct dispatch *d, struct box *box)
+{
+	struct make_order *order = box->order;
+
+	box->order = NULL;
+	box->phase = BOX_MAKING;
+	pool_make(d->pool, order, on_made, box);
+}
+
+/* What can be said about a create before anything is done for it. */
+static int
+admit(const struct dispatch *d, const struct make_order *order, struct image_name *ret_name, struct err *err)
+{
+	const struct box *other = boxes_find_id(d->boxes, order->spec.id);
+	char endpoint[sizeof((struct spawn_reply *)NULL)->endpoint];
+
+	if (other != NULL)
+		return err_set(err, ERR_EXISTS, "sandbox %s is there already, as another one", order->spec.id);
+	if (!d->usable)
+		return err_set(err, ERR_UNSUPPORTED, "%s", d->problem);
+	if (!order->spec.block_network)
+		return err_set(err, ERR_UNSUPPORTED,
+			"this version gives sandboxes loopback only; ask for block_network true");
+	if (!box_endpoint(d, order->spec.id, endpoint, sizeof endpoint))
+		return err_set(err, ERR_INVALID, "sandbox id and run_dir are too long together; use a shorter id");
+	return image_name_parse(order->spec.image, ret_name, err);
+}
+
+/* Joins a create of the same uid that came before. */
+static void
+join_create(struct dispatch *d, struct box *box, uint64_t peer, uint64_t seq)
+{
+	struct err err;
+
+	if (box->phase == BOX_LIVE) {
+		reply_live(d, box, peer, seq);
+	} else if (box->phase == BOX_REMOVING || box->doomed) {
+		err_set(&err, ERR_DELETED, "sandbox %s is being deleted", box->id);
+		dispatch_reply(d, peer, seq, &err);
+	} else if (box->phase == BOX_DEAD) {
+		err_set(&err, ERR_CONFLICT, "the agent of sandbox %s has ended", box->id);
+		dispatch_reply(d, peer, seq, &err);
+	} else {
+		box_add_waiter(&box->creators, peer, seq);
+	}
+}
+
+void
+dispatch_create(struct dispatch *d, struct make_order *order, uint64_t peer, uint64_t seq)
+{
+	struct box *box = boxes_find_uid(d->boxes, order->spec.uid);
+	struct image_name name;
+	struct err err;
+
+	if (box != NULL) {
+		join_create(d, box, peer, seq);
+		free(order);
+		return;
+	}
+	if (admit(d, order, &name, &err) != 0) {
+		dispatch_reply(d, peer, seq, &err);
+		free(order);
+		return;
+	}
+	box = boxes_add(d->boxes, order->spec.id, order->spec.uid);
+	box->dispatch = d;
+	box->order = order;
+	if (boxes_take_slot(d->boxes, box, &err) != 0) {
+		dispatch_reply(d, peer, seq, &err);
+		boxes_remove(d->boxes, box);
+		return;
+	}
+	order->slot = box->slot;
+	d->creating++;
+	box_add_waiter(&box->creators, peer, seq);
+	if (name.form == IMAGE_DIR || image_cache_find(d->images, order->spec.image, order->digest)) {
+		start_making(d, box);
+	} else {
+		box->phase = BOX_IMAGE;
+		image_cache_fetch(d->images, order->spec.image);
+	}
+}
+
+void
+dispatch_image_progress(const char *image, const char *message, void *arg)
+{
+	struct dispatch *d = arg;
+	struct spawn_reply reply;
+	const struct box_waiter *waiter;
+	const struct box *box;
+
+	LIST_FOREACH(box, boxes_all(d->boxes), link)
+	{
+		if (box->phase != BOX_IMAGE || strcmp(box->order->spec.image, image) != 0)
+			continue;
+		STAILQ_FOREACH(waiter, &box->creators, link)
+		{
+			fill_reply(&reply, SPAWN_PROGRESS, waiter->seq);
+			snprintf(reply.message, sizeof reply.message, "%s", message);
+			peers_send(d->peers, waiter->peer, &reply, sizeof reply);
+		}
+	}
+}
+
+void
+dispatch_image_ready(const char *image, const char *digest, const struct err *why, void *arg)
+{
+	struct dispatch *d = arg;
+	struct box *box, *next;
+
+	for (box = LIST_FIRST(boxes_all(d->boxes)); box != NULL; box = next) {
+		next = LIST_NEXT(box, link);
+		if (box->phase != BOX_IMAGE || strcmp(box->order->spec.image, image) != 0)
+			continue;
+		if (why != NULL) {
+			log_box(LOG_LEVEL_WARN, box, "could not be made", why);
+			d->creating--;
+			give_up(d, box, why);
+		} else if (text_copy(box->order->digest, sizeof box->order->digest, digest)) {
+			start_making(d, box);
+		}
+	}
+}
+
+/* --- destroying --- */
+
+void
+dispatch_destroy(struct dispatch *d, const char *id, const char *uid, uint64_t peer, uint64_t seq)
+{
+	struct box *box = boxes_find_uid(d->boxes, uid);
+	struct err gone;
+
+	if (box == NULL || strcmp(box->id, id) != 0) {
+		dispatch_reply(d, peer, seq, NULL);
+		return;
+	}
+	box_add_waiter(&box->destroyers, peer, seq);
+	switch (box->phase) {
+	case BOX_IMAGE:
+		err_set(&gone, ERR_DELETED, "sandbox %s was deleted while it was being made", box->id);
+		d->creating--;
+		give_up(d, box, &gone);
+		break;
+	case BOX_MAKING:
+		box->doomed = true;
+		break;
+	case BOX_LIVE:
+	case BOX_DEAD:
+		dispatch_remove(d, box);
+		break;
+	case BOX_REMOVING:
+		break;
+	}
+}
+
+/* --- endings --- */
+
+static void
+announce(struct dispatch *d, const struct box *box)
+{
+	struct spawn_item item = { .head = { SPAWN_VERSION, SPAWN_GONE, 0 },
+		.pid = box->pid,
+		.pid_start = box->pid_start,
+		.wait_status = box->wait_status,
+		.oom_killed = box->oom_killed };
+
+	memcpy(item.id, box->id, sizeof item.id);
+	memcpy(item.uid, box->uid, sizeof item.uid);
+	peers_broadcast(d->peers, &item, sizeof item);
+}
+
+void
+dispatch_ended(struct dispatch *d, pid_t pid, int status)
+{
+	struct box *box = boxes_find_pid(d->boxes, pid);
+
+	if (box == NULL) {
+		d->early[d->next_early].pid = pid;
+		d->early[d->next_early].status = status;
+		d->next_early = (d->next_early + 1) % EARLY_DEATHS;
+		return;
+	}
+	if (box->phase != BOX_LIVE)
+		return;
+	box->phase = BOX_DEAD;
+	box->wait_status = status;
+	box->oom_killed = cgroup_box_oom_killed(&d->site->cgroup, box->id);
+	if (box->ended != NULL)
+		event_del(box->ended);
+	log_box(LOG_LEVEL_WARN, box,
+		box->oom_killed ? "its agent has ended; the memory limit was hit" : "its agent has ended", NULL);
+	announce(d, box);
+}

@@ -1,0 +1,181 @@
+/*
+ * rootfs.c - overlay over id-mapped views of the image's layers.
+ *
+ * The overlay belongs to the host's root, so user code can neither read nor set
+ * the trusted.overlay.* marks, and the image on disk keeps its real owners. All
+ * paths given to the kernel are /proc/self/fd/N: no character of an image's path
+ * has a meaning there, and the sandbox's mount table tells nothing of the host.
+ */
+/* SPDX-License-Identifier: MIT */
+#include "spawner/rootfs.h"
+
+#include "base/err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+enum { OVERLAYFS_MAGIC = 0x794c7630, LOWER_TEXT_MAX = 255, FD_PATH = 32 };
+
+static void
+fd_path(int fd, char ret_path[FD_PATH])
+{
+	snprintf(ret_path, FD_PATH, "/proc/self/fd/%d", fd);
+}
+
+/* What the kernel says about the last failure on a filesystem context. */
+static void
+read_reason(int fs, char *buf, size_t size)
+{
+	ssize_t n = read(fs, buf, size - 1);
+
+	buf[n > 0 ? n : 0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+}
+
+static int
+view_layer(int layer, int userns_fd, int *ret_mount, struct err *err)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns_fd };
+	AUTO_FD mnt = open_tree(layer, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	struct statfs st;
+
+	if (mnt < 0)
+		return err_set_errno(err, errno, "image directory");
+	if (mount_setattr(mnt, "", AT_EMPTY_PATH, &attr, sizeof attr) != 0) {
+		int why = errno;
+
+		if (fstatfs(layer, &st) != 0)
+			st.f_type = 0;
+		return err_set(err, ERR_UNSUPPORTED,
+			"the image's filesystem (type 0x%lx) can't be id-mapped (%s): copy the image to ext4, xfs "
+			"or "
+			"btrfs, Linux 5.19 or newer is needed",
+			(unsigned long)st.f_type, strerror(why));
+	}
+	*ret_mount = STEAL_FD(mnt);
+	return 0;
+}
+
+static int
+set_string(int fs, const char *key, const char *value, struct err *err)
+{
+	char reason[256];
+	int why;
+
+	if (fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) == 0)
+		return 0;
+	why = errno;
+	read_reason(fs, reason, sizeof reason);
+	return err_set_errno(err, why, "overlay option %s (%s)", key, reason);
+}
+
+/* One option per layer where the kernel takes it (6.7), else all in one text of limited length. */
+static int
+set_lower(int fs, const int *views, size_t count, struct err *err)
+{
+	char all[LOWER_TEXT_MAX + 1], path[FD_PATH];
+	size_t len = 0;
+
+	fd_path(views[0], path);
+	if (fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir+", path, 0) == 0) {
+		for (size_t i = 1; i < count; i++) {
+			fd_path(views[i], path);
+			if (set_string(fs, "lowerdir+", path, err) != 0)
+				return -1;
+		}
+		return 0;
+	}
+	for (size_t i = 0; i < count; i++) {
+		fd_path(views[i], path);
+		len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i > 0 ? ":" : "", path);
+		if (len >= sizeof all)
+			return err_set(err, ERR_UNSUPPORTED,
+				"an image of %zu layers needs Linux 6.7 or newer; squash it to fewer layers",
+				count);
+	}
+	return set_string(fs, "lowerdir", all, err);
+}
+
+/* upper/ and work/ by way of the descriptor; renames of image directories work, nothing is flushed. */
+static int
+set_upper(int fs, int box_fd, struct err *err)
+{
+	char base[FD_PATH], path[FD_PATH + 8];
+
+	fd_path(box_fd, base);
+	snprintf(path, sizeof path, "%s/upper", base);
+	if (set_string(fs, "upperdir", path, err) != 0)
+		return -1;
+	snprintf(path, sizeof path, "%s/work", base);
+	if (set_string(fs, "workdir", path, err) != 0)
+		return -1;
+	if (set_string(fs, "redirect_dir", "on", err) != 0 || set_string(fs, "metacopy", "off", err) != 0 ||
+		set_string(fs, "index", "off", err) != 0)
+		return -1;
+	if (fsconfig(fs, FSCONFIG_SET_FLAG, "volatile", NULL, 0) != 0)
+		return err_set_errno(err, errno, "overlay option volatile");
+	return 0;
+}
+
+static int
+explain(int fs, int box_fd, int why, struct err *err)
+{
+	char reason[256];
+	struct statfs st;
+
+	read_reason(fs, reason, sizeof reason);
+	if (fstatfs(box_fd, &st) == 0 && (unsigned long)st.f_type == OVERLAYFS_MAGIC)
+		return err_set(err, ERR_UNSUPPORTED,
+			"state_dir lies on an overlay filesystem, which can't carry another one: put state_dir on "
+			"a "
+			"volume with ext4, xfs or btrfs, or on a tmpfs");
+	return err_set_errno(
+		err, why, "overlay mount (%s)", reason[0] != '\0' ? reason : "the kernel gives no reason");
+}
+
+static int
+make_overlay(int box_fd, const int *views, size_t count, int *ret_mount, struct err *err)
+{
+	AUTO_FD fs = fsopen("overlay", FSOPEN_CLOEXEC);
+	int mnt;
+
+	if (fs < 0)
+		return err_set_errno(err, errno, "overlay filesystem (is the kernel module there?)");
+	if (set_string(fs, "source", "overlay", err) != 0 || set_lower(fs, views, count, err) != 0 ||
+		set_upper(fs, box_fd, err) != 0)
+		return -1;
+	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0)
+		return explain(fs, box_fd, errno, err);
+	mnt = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
+	if (mnt < 0)
+		return err_set_errno(err, errno, "overlay mount");
+	*ret_mount = mnt;
+	return 0;
+}
+
+int
+rootfs_build(int box_fd, const int *layers, size_t count, int userns_fd, int *ret_mount, struct err *err)
+{
+	int *views = calloc(count, sizeof *views);
+	size_t made = 0;
+	int rc = 0;
+
+	if (views == NULL)
+		abort();
+	while (made < count && rc == 0) {
+		rc = view_layer(layers[made], userns_fd, &views[made], err);
+		made += rc == 0;
+	}
+	if (rc == 0)
+		rc = make_overlay(box_fd, views, count, ret_mount, err);
+	for (size_t i = 0; i < made; i++)
+		close(views[i]);
+	free(views);
+	return rc;
+}

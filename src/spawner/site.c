@@ -1,0 +1,173 @@
+/* site.c - opens what all sandboxes of this host share. */
+/* SPDX-License-Identifier: MIT */
+#include "spawner/site.h"
+
+#include "base/err.h"
+#include "base/file.h"
+#include "base/proc.h"
+#include "conf/config.h"
+#include "spawner/filter.h"
+#include "spawner/pieces.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+/* A directory of ours below base; one that somebody else owns is refused. */
+static int
+own_dir(int base, const char *name, mode_t mode, int *ret_fd, struct err *err)
+{
+	struct stat st;
+
+	if (mkdirat(base, name, mode) != 0 && errno != EEXIST)
+		return err_set_errno(err, errno, "mkdir %s", name);
+	*ret_fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*ret_fd < 0)
+		return err_set_errno(err, errno, "open %s", name);
+	if (fstat(*ret_fd, &st) != 0 || st.st_uid != geteuid())
+		return err_set(err, ERR_DENIED, "%s belongs to user %u; it must be root's", name, st.st_uid);
+	if (fchmod(*ret_fd, mode) != 0)
+		return err_set_errno(err, errno, "chmod %s", name);
+	return 0;
+}
+
+static int
+open_dirs(struct site *site, struct err *err)
+{
+	const struct config *config = site->config;
+	AUTO_FD state = -1;
+	AUTO_FD run = -1;
+
+	if (file_mkdirs(config->state_dir, 0755, err) != 0 || file_mkdirs(config->run_dir, 0755, err) != 0)
+		return -1;
+	state = open(config->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (state < 0)
+		return err_set_errno(err, errno, "state_dir %s", config->state_dir);
+	run = open(config->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (run < 0)
+		return err_set_errno(err, errno, "run_dir %s", config->run_dir);
+	if (own_dir(state, "sandboxes", 0700, &site->sandboxes_fd, err) != 0 ||
+		own_dir(state, "trash", 0700, &site->trash_fd, err) != 0 ||
+		own_dir(state, "images", 0700, &site->images_fd, err) != 0)
+		return err_prefix(err, "state_dir %s", config->state_dir);
+	if (own_dir(run, "sandboxes", 0711, &site->sockets_fd, err) != 0 ||
+		pieces_mount(run, &site->pieces_fd, err) != 0)
+		return err_prefix(err, "run_dir %s", config->run_dir);
+	return 0;
+}
+
+/* Mounts of ours stay ours; what the host unmounts is unmounted here too. */
+static int
+leave_host_mounts(struct err *err)
+{
+	if (unshare(CLONE_NEWNS) != 0)
+		return err_set_errno(
+			err, errno, "no mount namespace of its own (the spawner needs root with CAP_SYS_ADMIN)");
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
+		return err_set_errno(err, errno, "mounts of the spawner can't be made its own");
+	return 0;
+}
+
+static int
+find_user(struct site *site, struct err *err)
+{
+	const struct passwd *pw;
+
+	errno = 0;
+	pw = getpwnam(site->config->service_user);
+	if (pw == NULL)
+		return err_set(err, ERR_NOT_FOUND,
+			"no user \"%s\": create it (useradd --system) or set service_user",
+			site->config->service_user);
+	site->user = pw->pw_uid;
+	site->group = pw->pw_gid;
+	return 0;
+}
+
+static int
+copy_file(int from, int to)
+{
+	ssize_t n;
+
+	while ((n = sendfile(to, from, NULL, 1 << 20)) != 0) {
+		if (n < 0 && errno != EINTR)
+			return -1;
+	}
+	return 0;
+}
+
+/*
+ * The program is copied once into memory that nobody can write, so what user
+ * code may find under /proc/1/exe is not the file on the host's disk.
+ */
+static int
+load_agent(const char *path, int *ret_fd, struct err *err)
+{
+	AUTO_FD file = open(path, O_RDONLY | O_CLOEXEC);
+	AUTO_FD copy = -1;
+
+	if (file < 0)
+		return err_set_errno(err, errno, "agent program %s", path);
+	copy = memfd_create("orchard-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	if (copy < 0 && errno == EINVAL)
+		copy = memfd_create("orchard-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (copy < 0)
+		return err_set_errno(err, errno, "memory for the agent program");
+	if (copy_file(file, copy) != 0 || fchmod(copy, 0555) != 0)
+		return err_set_errno(err, errno, "copy agent program %s", path);
+	if (fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
+		return err_set_errno(err, errno, "seal agent program");
+	*ret_fd = STEAL_FD(copy);
+	return 0;
+}
+
+int
+site_open(struct site *site, const struct config *config, struct err *err)
+{
+	struct err agent_err;
+
+	memset(site, 0, sizeof *site);
+	site->config = config;
+	site->sandboxes_fd = site->trash_fd = site->images_fd = site->sockets_fd = -1;
+	site->pieces_fd = site->agent_fd = site->null_fd = -1;
+	site->cgroup.v2_fd = site->cgroup.v1_fd[0] = site->cgroup.v1_fd[1] = site->cgroup.v1_fd[2] = -1;
+	proc_boot_id(site->boot_id);
+	if (geteuid() != 0)
+		return err_set(
+			err, ERR_UNSUPPORTED, "sandboxes of the local driver need root: start orchardd as root");
+	if (find_user(site, err) != 0 || leave_host_mounts(err) != 0 || open_dirs(site, err) != 0)
+		return -1;
+	site->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (site->null_fd < 0)
+		return err_set_errno(err, errno, "/dev/null");
+	if (filter_build(&site->filter, err) != 0)
+		return -1;
+	if (load_agent(config->agent_path, &site->agent_fd, &agent_err) != 0)
+		snprintf(site->agent_problem, sizeof site->agent_problem, "%.200s; set agent_path", agent_err.msg);
+	return cgroup_host_open(&site->cgroup, config->cgroup_parent, config->state_dir, err);
+}
+
+void
+site_close(struct site *site)
+{
+	cleanup_fd(&site->sandboxes_fd);
+	cleanup_fd(&site->trash_fd);
+	cleanup_fd(&site->images_fd);
+	cleanup_fd(&site->sockets_fd);
+	cleanup_fd(&site->pieces_fd);
+	cleanup_fd(&site->agent_fd);
+	cleanup_fd(&site->null_fd);
+	free(site->filter.filter);
+	cgroup_host_close(&site->cgroup);
+}
