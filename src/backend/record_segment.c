@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -194,6 +193,16 @@ start_flushing(struct segment *segment)
 	segment->flushed = segment->size;
 }
 
+static double
+round_expiry(double expires_at)
+{
+	double limit = (double)(INT64_MAX / 2);
+
+	if (expires_at < 0 || expires_at > limit)
+		return expires_at;
+	return (double)(((int64_t)expires_at / EXPIRY_STEP_S + 1) * EXPIRY_STEP_S);
+}
+
 int
 segment_append(struct segment *segment, struct record_head *head, const void *data, struct err *err)
 {
@@ -207,7 +216,7 @@ segment_append(struct segment *segment, struct record_head *head, const void *da
 	head->data_crc = checksum(data, head->length);
 	head->head_crc = checksum(head, offsetof(struct record_head, head_crc));
 	if (head->expires_at > segment->expires_at) {
-		segment->expires_at = (floor(head->expires_at / EXPIRY_STEP_S) + 1) * EXPIRY_STEP_S;
+		segment->expires_at = round_expiry(head->expires_at);
 		segment_set_expires_at(segment->fd, segment->expires_at);
 	}
 	if (write_at(segment->fd, parts, head->length > 0 ? 2 : 1, segment->size) < 0) {

@@ -231,8 +231,12 @@ void
 exec_lock_repair(struct shm_exec_lock *lock, struct notify *notify, struct shm_scoreboard *board,
 	const struct exec_lock_limits *limits)
 {
-	struct kick_set kicks = { { 0 } };
+	struct kick_set kicks = { { 0 } }, alive = { { 0 } };
+	struct proc_info info;
 
+	for (uint32_t i = 0; i < SHM_PROCESSES; i++)
+		if (scoreboard_info(board, i, &info))
+			alive.words[i / 64] |= UINT64_C(1) << i % 64;
 	enter(lock);
 	for (uint32_t ref = lock->bound; ref > 0; ref--) {
 		struct lock_node *node = exec_queue_node(lock, ref);
@@ -246,7 +250,7 @@ exec_lock_repair(struct shm_exec_lock *lock, struct notify *notify, struct shm_s
 		if (lock->grants[i].head != 0)
 			kicks.words[i / 64] |= UINT64_C(1) << i % 64;
 	leave(lock, notify, &kicks);
-	notify_post_all(notify);
+	notify_repair(notify, alive.words);
 }
 
 void

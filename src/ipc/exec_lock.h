@@ -57,7 +57,7 @@ uint32_t exec_lock_position(struct shm_exec_lock *lock, struct exec_ticket ticke
 
 /*
  * Master, after waitpid() and scoreboard_retire(): drops the dead process's places, passes its locks on, and
- * tells again all that the dead may have granted or changed without living to tell (notify_post_all).
+ * tells again all that the dead may have granted or changed without living to tell (notify_repair).
  */
 void exec_lock_repair(struct shm_exec_lock *lock, struct notify *notify, struct shm_scoreboard *board,
 	const struct exec_lock_limits *limits);

@@ -8,6 +8,7 @@
 #ifndef ORCHARD_IPC_EXEC_QUEUE_H
 #define ORCHARD_IPC_EXEC_QUEUE_H
 
+#include "ipc/notify.h"
 #include "ipc/scoreboard.h"
 #include "ipc/shm.h"
 
@@ -61,9 +62,9 @@ struct shm_exec_lock {
 	struct lock_list grants[SHM_PROCESSES];
 };
 
-/* Who is to be kicked once the mutex is free. */
+/* A bit per process slot: who is to be kicked once the mutex is free. */
 struct kick_set {
-	uint64_t words[(SHM_PROCESSES + 63) / 64];
+	uint64_t words[NOTIFY_PROC_WORDS];
 };
 
 struct lock_node *exec_queue_node(struct shm_exec_lock *lock, uint32_t ref);

@@ -5,10 +5,11 @@
  * Per process and kind: a bit per slot, and a summary bit per word of those.
  *
  * Who writes what. An interest bit belongs to its process: only notify_watch() sets
- * it and only notify_take() clears it, both called by that process. A poster reads
+ * it and only notify_take() clears it, both called by that process (and, when it is
+ * dead, the master before the slot has a new one). A poster reads
  * masks and sets bits; only notify_take() clears bits. So no poster can undo a
  * watch that came after the change it tells of, and a poster killed anywhere
- * leaves the interest standing: the next post, or notify_post_all() that the
+ * leaves the interest standing: the next post, or notify_repair() that the
  * master's repair calls after every death, tells again.
  *
  * No lost wake-up. The poster stores the state, then (fence) reads the mask. The
@@ -35,7 +36,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-enum { MASK_WORDS = (SHM_PROCESSES + 63) / 64, LINE_WORDS = 8 };
+enum { LINE_WORDS = 8 };
 
 struct notify_kind_area {
 	uint32_t slots;
@@ -76,7 +77,7 @@ lay_out(struct notify_kind_area areas[NOTIFY_KIND_COUNT], uint32_t sandboxes, ui
 		area->sums = (area->words + 63) / 64;
 		area->stride = round_up(area->sums + area->words, LINE_WORDS);
 		area->interest = at;
-		at += round_up(area->slots * MASK_WORDS, LINE_WORDS);
+		at += round_up(area->slots * NOTIFY_PROC_WORDS, LINE_WORDS);
 		area->bits = at;
 		at += (uint64_t)area->stride * SHM_PROCESSES;
 	}
@@ -113,7 +114,7 @@ word_at(struct shm_notify *shm, uint64_t index)
 static _Atomic uint64_t *
 interest_at(struct shm_notify *shm, enum notify_kind kind, uint32_t slot)
 {
-	return word_at(shm, shm->kinds[kind].interest + (uint64_t)slot * MASK_WORDS);
+	return word_at(shm, shm->kinds[kind].interest + (uint64_t)slot * NOTIFY_PROC_WORDS);
 }
 
 static _Atomic uint64_t *
@@ -221,7 +222,7 @@ notify_post(struct notify *notify, enum notify_kind kind, uint32_t slot)
 		return;
 	atomic_thread_fence(memory_order_seq_cst);
 	interest = interest_at(notify->shm, kind, slot);
-	for (uint32_t w = 0; w < MASK_WORDS; w++) {
+	for (uint32_t w = 0; w < NOTIFY_PROC_WORDS; w++) {
 		uint64_t mask = atomic_load(interest + w);
 
 		for (; mask != 0; mask &= mask - 1) {
@@ -234,11 +235,17 @@ notify_post(struct notify *notify, enum notify_kind kind, uint32_t slot)
 }
 
 void
-notify_post_all(struct notify *notify)
+notify_repair(struct notify *notify, const uint64_t alive[NOTIFY_PROC_WORDS])
 {
 	for (int k = 0; k < NOTIFY_KIND_COUNT; k++)
-		for (uint32_t slot = 0; slot < notify->shm->kinds[k].slots; slot++)
+		for (uint32_t slot = 0; slot < notify->shm->kinds[k].slots; slot++) {
+			_Atomic uint64_t *interest = interest_at(notify->shm, (enum notify_kind)k, slot);
+
+			for (uint32_t w = 0; w < NOTIFY_PROC_WORDS; w++)
+				if (atomic_load_explicit(interest + w, memory_order_relaxed) & ~alive[w])
+					atomic_fetch_and(interest + w, alive[w]);
 			notify_post(notify, (enum notify_kind)k, slot);
+		}
 }
 
 /* A set bit of the word, cleared together with the interest in its slot; UINT32_MAX: the word is 0. */

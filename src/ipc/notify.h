@@ -12,6 +12,7 @@
 #define ORCHARD_IPC_NOTIFY_H
 
 #include "base/cleanup.h"
+#include "ipc/shm.h"
 
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct err;
 struct notify;
 struct shm_notify;
 
+enum { NOTIFY_PROC_WORDS = (SHM_PROCESSES + 63) / 64 };
 enum notify_kind { NOTIFY_SANDBOX, NOTIFY_JOB, NOTIFY_KIND_COUNT };
 
 /* Master: makes the eventfds. Children use the same object after fork. */
@@ -33,8 +35,11 @@ void notify_kick(struct notify *notify, uint32_t proc);
 void notify_watch(struct notify *notify, uint32_t proc, enum notify_kind kind, uint32_t slot);
 /* Tells every process that watches the slot. */
 void notify_post(struct notify *notify, enum notify_kind kind, uint32_t slot);
-/* Posts every slot: somebody died, perhaps between a change and its post. exec_lock_repair() does it. */
-void notify_post_all(struct notify *notify);
+/*
+ * Somebody died, perhaps between a change and its post: posts every slot, and forgets what processes wanted
+ * that are not in `alive` (a bit per process slot). exec_lock_repair() does it.
+ */
+void notify_repair(struct notify *notify, const uint64_t alive[NOTIFY_PROC_WORDS]);
 /* Next changed slot for `proc`, or UINT32_MAX when there is none; read the eventfd first. */
 uint32_t notify_take(struct notify *notify, uint32_t proc, enum notify_kind kind);
 /* Empties the eventfd. */

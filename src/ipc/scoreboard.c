@@ -71,9 +71,14 @@ retire_slot(struct proc_slot *slot)
 void
 scoreboard_section_adopt(struct shm_scoreboard *board)
 {
-	for (uint32_t i = 0; i < SHM_PROCESSES; i++)
-		if (atomic_load_explicit(&board->slots[i].generation, memory_order_relaxed) & 1)
-			retire_slot(&board->slots[i]);
+	for (uint32_t i = 0; i < SHM_PROCESSES; i++) {
+		struct proc_slot *slot = &board->slots[i];
+
+		if (atomic_load_explicit(&slot->generation, memory_order_relaxed) & 1)
+			retire_slot(slot);
+		/* The first process of a new server is no restart. */
+		atomic_store_explicit(&slot->role, PROC_NONE, memory_order_relaxed);
+	}
 }
 
 static void

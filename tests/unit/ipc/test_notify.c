@@ -16,6 +16,8 @@
 
 enum { SANDBOXES = 10000, JOBS = 100 };
 
+static const uint64_t everybody[NOTIFY_PROC_WORDS] = { UINT64_MAX, UINT64_MAX };
+
 static struct shm_notify *shm;
 static struct notify *notify;
 
@@ -147,7 +149,7 @@ test_poster_killed_anywhere_is_made_good(void **state)
 		for (uint32_t proc = 0; proc < 3; proc++)
 			notify_watch(notify, proc, NOTIFY_JOB, 42);
 		killed = crash_at(nth++, do_post, NULL);
-		notify_post_all(notify);
+		notify_repair(notify, everybody);
 		for (uint32_t proc = 0; proc < 3; proc++) {
 			assert_true(is_readable(proc, 0));
 			notify_drain(notify, proc);
@@ -156,6 +158,23 @@ test_poster_killed_anywhere_is_made_good(void **state)
 		}
 	} while (killed);
 	assert_true(nth > 4);
+}
+
+static void
+test_wishes_of_the_dead_are_forgotten(void **state)
+{
+	const uint64_t alive[NOTIFY_PROC_WORDS] = { 1u << 1, 1u << 6 };
+
+	(void)state;
+	for (uint32_t proc = 0; proc < SHM_PROCESSES; proc++)
+		notify_watch(notify, proc, NOTIFY_JOB, 42);
+	notify_repair(notify, alive);
+	for (uint32_t proc = 0; proc < SHM_PROCESSES; proc++)
+		assert_int_equal(is_readable(proc, 0), proc == 1 || proc == 70);
+	notify_drain(notify, 1);
+	notify_post(notify, NOTIFY_JOB, 42);
+	assert_true(is_readable(1, 0));
+	assert_false(is_readable(2, 0));
 }
 
 /* --- no lost wake-up between two processes that answer each other --- */
@@ -235,7 +254,7 @@ test_concurrent_posts_never_leave_a_bit_behind(void **state)
 		taken += notify_take(notify, 2, NOTIFY_SANDBOX) != UINT32_MAX;
 	}
 	crash_kill_after(pid, 0);
-	notify_post_all(notify);
+	notify_repair(notify, everybody);
 	while ((slot = notify_take(notify, 2, NOTIFY_SANDBOX)) != UINT32_MAX)
 		assert_true(slot < 130);
 	for (uint32_t s = 0; s < 130; s++)
@@ -258,6 +277,7 @@ main(void)
 		NOTIFY_TEST(test_every_slot_comes_out),
 		NOTIFY_TEST(test_slots_out_of_range_are_ignored),
 		NOTIFY_TEST(test_poster_killed_anywhere_is_made_good),
+		NOTIFY_TEST(test_wishes_of_the_dead_are_forgotten),
 		NOTIFY_TEST(test_no_wake_up_is_lost),
 		NOTIFY_TEST(test_concurrent_posts_never_leave_a_bit_behind),
 	};
