@@ -87,14 +87,14 @@ entry_at(struct shm_index *index, uint32_t ref)
 	return (struct index_entry *)((char *)index + index->entries) + (ref - 1);
 }
 
-/* Keys are digests or random: any of their words is a hash. */
 static uint32_t *
 bucket_of(struct shm_index *index, const struct record_key *key)
 {
-	uint32_t hash;
+	uint64_t words[2], h;
 
-	memcpy(&hash, key->bytes + 8, sizeof hash);
-	return (uint32_t *)((char *)index + index->buckets) + (hash & index->bucket_mask);
+	memcpy(words, key->bytes, sizeof words);
+	h = (words[0] ^ words[1] * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xd6e8feb86659fd93);
+	return (uint32_t *)((char *)index + index->buckets) + ((uint32_t)(h >> 32) & index->bucket_mask);
 }
 
 static uint32_t
