@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "conf/config.h"
+#include "ipc/job_table.h"
 #include "ipc/record_index.h"
 #include "ipc/shm.h"
 
@@ -27,7 +28,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REMOVAL_FIRST_PAUSE_MS = 200, REMOVAL_LAST_PAUSE_MS = 30000 };
+enum {
+	REMOVAL_FIRST_PAUSE_MS = 200,
+	REMOVAL_LAST_PAUSE_MS = 30000,
+	REMOVAL_JOB_PAUSE_MS = 20,
+	REMOVAL_JOB_WAITS = 250
+};
 
 struct sandbox_removal {
 	LIST_ENTRY(sandbox_removal) link;
@@ -37,6 +43,8 @@ struct sandbox_removal {
 	char id[SANDBOX_ID_SIZE];
 	char uid[ID_UUID_SIZE];
 	int64_t pause_ms;
+	int job_waits;
+	bool destroyed; /* the driver has nothing of it any more */
 	bool keep_record; /* it failed: only what the driver has goes */
 };
 
@@ -57,11 +65,32 @@ sandbox_removal_free_all(struct service *service)
 		removal_free(removal);
 }
 
+/* Owners in other processes read the reason for the end of their jobs from the record. */
+static bool
+jobs_are_left(struct service *service, const char *uid)
+{
+	struct shm_jobs *jobs = service_jobs(service);
+	uint32_t bound = job_table_count(jobs) > 0 ? job_table_bound(jobs) : 0;
+	struct job_record job;
+
+	for (uint32_t slot = 0; slot < bound; slot++)
+		if (job_table_read(jobs, slot, &job) && strcmp(job.sandbox_uid, uid) == 0)
+			return true;
+	return false;
+}
+
 static void
 removal_finish(struct sandbox_removal *removal)
 {
 	struct service *service = removal->service;
 
+	removal->destroyed = true;
+	if (!removal->keep_record && removal->job_waits < REMOVAL_JOB_WAITS &&
+		jobs_are_left(service, removal->uid)) {
+		removal->job_waits++;
+		service_timer_set(removal->timer, REMOVAL_JOB_PAUSE_MS);
+		return;
+	}
 	agent_client_forget(service->agents, removal->uid);
 	if (!removal->keep_record && sandbox_table_remove(service_sandboxes(service), removal->slot, removal->uid))
 		sandbox_post(service, removal->slot);
@@ -92,7 +121,10 @@ removal_on_time(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	driver->ops->destroy(driver, removal->id, removal->uid, removal_on_done, removal);
+	if (removal->destroyed)
+		removal_finish(removal);
+	else
+		driver->ops->destroy(driver, removal->id, removal->uid, removal_on_done, removal);
 }
 
 static struct sandbox_removal *

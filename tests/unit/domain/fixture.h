@@ -1,0 +1,119 @@
+/*
+ * fixture.h - services over one shared memory, with a driver and an agent that play along.
+ *
+ * Everything runs in one event loop. The agent is a real HTTP server on a unix
+ * socket; what it does with the next exec is set by `next`.
+ */
+/* SPDX-License-Identifier: MIT */
+#ifndef ORCHARD_TEST_DOMAIN_FIXTURE_H
+#define ORCHARD_TEST_DOMAIN_FIXTURE_H
+
+#include "base/id.h"
+#include "conf/config.h"
+#include "domain/exec.h"
+#include "domain/job.h"
+#include "domain/sandbox.h"
+#include "domain/service.h"
+#include "ipc/scoreboard.h"
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { FIXTURE_SERVICES = 2, FAKE_JOBS = 32 };
+
+enum fake_next {
+	FAKE_RUN, /* the command ends at once */
+	FAKE_HOLD, /* it runs until fake_end() */
+	FAKE_BUSY, /* 409 busy with the job that runs */
+	FAKE_STALE, /* 409 stale_fence, 100 above what came */
+	FAKE_CUT_BEFORE, /* the connection breaks, nothing was started */
+	FAKE_CUT_AFTER, /* the connection breaks, the command runs */
+	FAKE_REFUSE /* 422 */
+};
+
+struct http_exchange;
+struct http_server;
+
+struct fake_job {
+	char id[ID_UUID_SIZE];
+	bool ended, canceled;
+	int exit_code;
+	struct http_exchange *waiting[4]; /* whom its end is told */
+	int waiting_count;
+};
+
+struct fixture {
+	char dir[64];
+	struct event_base *base;
+	struct config config;
+	struct shm *shm;
+	struct notify *notify;
+	struct proc_ref refs[FIXTURE_SERVICES];
+	struct service *services[FIXTURE_SERVICES];
+
+	/* agent */
+	struct http_server *agent;
+	int agent_fd;
+	enum fake_next next; /* for one exec; then FAKE_RUN again */
+	struct fake_job jobs[FAKE_JOBS];
+	int job_count;
+	int execs, gets, acks; /* requests that came */
+	bool not_healthy; /* health checks are answered 503 */
+	uint64_t last_fence;
+
+	/* driver */
+	const char *create_error; /* creates fail with it; NULL: they succeed */
+	bool hold_creates; /* creates are kept until fixture_release_creates() */
+	void *held[8]; /* struct fake_call */
+	int held_count;
+	int creates, destroys, destroy_failures; /* so many destroys fail first */
+	char destroyed_uid[ID_UUID_SIZE];
+	char created_env[256];
+};
+
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+
+/* Runs the loop until *flag is set; fails the test after five seconds. */
+void run_until(struct fixture *f, const bool *flag);
+void run_until_call(struct fixture *f, bool (*done)(struct fixture *f));
+/* Lets what is due happen: a few turns of the loop without waiting. */
+void run_due(struct fixture *f);
+
+void fixture_release_creates(struct fixture *f);
+/* The service's process is gone: retired and repaired, as the master does it. */
+void fixture_kill(struct fixture *f, int service);
+void fixture_revive(struct fixture *f, int service);
+void fake_end(struct fixture *f, const char *job_id, int exit_code);
+void fake_agent_stop(struct fixture *f);
+void fake_agent_start(struct fixture *f);
+int fake_started(const struct fixture *f, const char *job_id); /* 0 or 1: the agent has that job */
+
+/* A ready sandbox. */
+void make_sandbox(struct fixture *f, const char *id, struct sandbox_record *ret_record);
+int create_sandbox(struct fixture *f, int service, const char *json, struct sandbox_record *ret_record,
+	bool *ret_existing, struct err *err);
+
+/* What a callback brought. */
+struct outcome {
+	bool done;
+	int code; /* enum err_code */
+	char message[512];
+	char job_id[ID_UUID_SIZE];
+	char status[32], verdict[32], error[256], output[64];
+	int exit_code; /* -1: null */
+	int items; /* of a list */
+	char first[ID_UUID_SIZE]; /* job_id of its first item */
+};
+void on_submitted(const char *job_id, const struct err *why, void *arg);
+void on_job(struct json_object *job, const struct err *why, void *arg);
+void on_sandbox(const struct sandbox_record *record, const struct err *why, void *arg);
+
+void submit(struct fixture *f, int service, const char *sandbox_id, const char *json, struct outcome *ret,
+	struct exec_submit **ret_submit);
+/* Submits and waits for the end. */
+void run_command(struct fixture *f, int service, const char *sandbox_id, const char *json, struct outcome *ret);
+void wait_job(struct fixture *f, int service, const char *job_id, struct outcome *ret);
+
+#endif
