@@ -155,7 +155,8 @@ exec_on_busy_end(const struct agent_answer *answer, void *arg)
 	struct exec *exec = arg;
 
 	exec->call = NULL;
-	if (answer->outcome == AGENT_JOB || answer->outcome == AGENT_UNKNOWN_JOB) {
+	if (answer->outcome == AGENT_JOB || answer->outcome == AGENT_UNKNOWN_JOB ||
+		answer->outcome == AGENT_FORGOTTEN) {
 		exec_reached(exec);
 		exec_start(exec);
 	} else {
@@ -186,6 +187,17 @@ exec_on_busy(struct exec *exec, const char *busy_job)
 	if (agent_job_get(exec->service->agents, &target, busy_job, WAIT_MS, exec_on_busy_end, exec, &exec->call,
 		    &err) != 0)
 		exec_pause(exec);
+}
+
+/* It ran, and somebody acknowledged its result: that is in the store, unless its time is over. */
+static void
+exec_on_stored_or_lost(struct json_object *value, const struct err *why, void *arg)
+{
+	(void)why;
+	if (value != NULL)
+		exec_finish_stored(arg);
+	else
+		exec_finish_words(arg, "agent_lost", "it ran, but the agent has forgotten how it ended");
 }
 
 static void
@@ -227,7 +239,7 @@ exec_on_started(const struct agent_answer *answer, void *arg)
 		}
 		break;
 	case AGENT_FORGOTTEN:
-		exec_finish_words(exec, "agent_lost", answer->err->msg);
+		job_store_get_result(exec->service->store, exec->record.id, exec_on_stored_or_lost, exec);
 		return;
 	case AGENT_UNKNOWN_JOB:
 	case AGENT_DENIED:

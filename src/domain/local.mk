@@ -41,13 +41,30 @@ EXTRA_DIST += src/domain/README.md
 
 if HAVE_CMOCKA
 domain_tests = \
+	tests/unit/domain/test_exec \
 	tests/unit/domain/test_quantity \
+	tests/unit/domain/test_sandbox \
 	tests/unit/domain/test_specs
 check_PROGRAMS += $(domain_tests)
 TESTS += $(domain_tests)
 domain_test_ldadd = src/domain/libdomain.a src/backend/libbackend.a src/http/libhttp.a src/ipc/libipc.a \
 	src/conf/libconf.a src/base/libbase.a $(CMOCKA_LIBS) $(EVENT_LIBS) $(CONFUSE_LIBS) $(JSON_LIBS) \
-	$(MD_LIBS) -lpthread -lm
+	$(MD_LIBS) $(ZLIB_LIBS) -lpthread -lm
+
+domain_fixture = \
+	tests/unit/domain/fake_agent.c \
+	tests/unit/domain/fake_driver.c \
+	tests/unit/domain/fakes.h \
+	tests/unit/domain/fixture.c \
+	tests/unit/domain/fixture.h
+
+tests_unit_domain_test_exec_SOURCES = tests/unit/domain/test_exec.c $(domain_fixture)
+tests_unit_domain_test_exec_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_domain_test_exec_LDADD = $(domain_test_ldadd)
+
+tests_unit_domain_test_sandbox_SOURCES = tests/unit/domain/test_sandbox.c $(domain_fixture)
+tests_unit_domain_test_sandbox_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_domain_test_sandbox_LDADD = $(domain_test_ldadd)
 
 tests_unit_domain_test_quantity_SOURCES = tests/unit/domain/test_quantity.c
 tests_unit_domain_test_quantity_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
