@@ -207,3 +207,24 @@ fake_driver_create(struct fixture *f)
 	fake->f = f;
 	return &fake->driver;
 }
+
+/* --- in the place of the real driver, at link time --- */
+
+int
+driver_local_create(
+	struct event_base *base, const struct config *config, struct driver **ret_driver, struct err *err)
+{
+	(void)base;
+	(void)config;
+	(void)ret_driver;
+	return err_set(err, ERR_UNSUPPORTED, "the tests bring a driver of their own");
+}
+
+int
+driver_image_resolve(const struct config *config, const char *image, char *ret_image, size_t size, struct err *err)
+{
+	if (strcmp(image, "default") != 0)
+		return err_set(err, ERR_DENIED, "only \"default\" is allowed here");
+	snprintf(ret_image, size, "%s", config->default_image);
+	return 0;
+}

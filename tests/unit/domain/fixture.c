@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -36,18 +35,12 @@ must(int rc, const struct err *err)
 static void
 fixture_config(struct fixture *f)
 {
-	char image[sizeof f->dir + 16];
-
-	/* The resolver wants to see it. */
-	snprintf(image, sizeof image, "dir:%s/image", f->dir);
-	assert_int_equal(mkdir(image + strlen("dir:"), 0755), 0);
 	f->config = (struct config){
 		.state_dir = strdup(f->dir),
 		.run_dir = strdup(f->dir),
 		.default_cpu = strdup("1"),
 		.default_memory = strdup("1Gi"),
-		.default_image = strdup(image),
-		.local_image_paths = { .count = 1, .items = calloc(1, sizeof(char *)) },
+		.default_image = strdup("dir:/srv/image"),
 		.default_create_timeout_seconds = 60,
 		.sandbox_ttl_hours = 1,
 		.readiness_wait_seconds = 60,
@@ -64,7 +57,6 @@ fixture_config(struct fixture *f)
 		.idempotency_ttl_seconds = 3600,
 		.job_store_max_bytes = INT64_C(1) << 30,
 	};
-	f->config.local_image_paths.items[0] = strdup(f->dir);
 }
 
 void
@@ -119,8 +111,6 @@ fixture_config_free(struct fixture *f)
 	free(f->config.default_cpu);
 	free(f->config.default_memory);
 	free(f->config.default_image);
-	free(f->config.local_image_paths.items[0]);
-	free(f->config.local_image_paths.items);
 }
 
 int
