@@ -225,9 +225,9 @@ refuse_mounted(const char *fstype, const char *source, unsigned long flags)
 
 	snprintf(target, sizeof target, "%s/mounted/at", dir);
 	snprintf(inside, sizeof inside, "%s/precious", target);
-	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, "") < 0)
 		return 77;
-	if (mount(source, target, fstype, flags, NULL) < 0)
+	if (mount(source, target, fstype, flags, "") < 0)
 		return 77;
 	touch(AT_FDCWD, inside);
 	/* dfd belongs to the namespace without the mount. */
@@ -275,7 +275,7 @@ test_bind_mount_of_the_same_filesystem_is_not_touched(void **state)
 
 	(void)state;
 	snprintf(source, sizeof source, "%s/other", dir);
-	check_mounted(NULL, source, MS_BIND);
+	check_mounted("none", source, MS_BIND);
 }
 
 int
