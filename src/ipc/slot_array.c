@@ -5,7 +5,7 @@
  * derived from it and are rebuilt when a holder of the table lock has died.
  *
  * Locks. The table lock guards inserting and removing: chains, free list, bound. A
- * record's lock is one of STRIPES locks, chosen by slot number; it guards changing
+ * record's lock is one of SLOT_STRIPES locks, chosen by slot number; it guards changing
  * the record and taking `used` away. Order: table, then stripe; never two stripes.
  *
  * Changing. The new record is made in the stripe's journal, then the journal is
