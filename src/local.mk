@@ -1,6 +1,5 @@
-# The server: main.c and every layer, top-down. Not yet among sbin_PROGRAMS: backend/driver.h has no
-# implementation to link with; it moves there with that.
-EXTRA_PROGRAMS += src/orchardd
+# The server: main.c and every layer, top-down.
+sbin_PROGRAMS += src/orchardd
 src_orchardd_SOURCES = src/main.c
 src_orchardd_LDADD = \
 	src/worker/libworker.a \

@@ -6,6 +6,10 @@ src_backend_libbackend_a_SOURCES = \
 	src/backend/agent_client.h \
 	src/backend/agent_priv.h \
 	src/backend/driver.h \
+	src/backend/driver_env.c \
+	src/backend/driver_env.h \
+	src/backend/driver_image.c \
+	src/backend/driver_local.c \
 	src/backend/job_store.c \
 	src/backend/job_store.h \
 	src/backend/record_log.c \

@@ -1,0 +1,523 @@
+/*
+ * driver_local.c - the local driver: asks the spawner over its SEQPACKET socket.
+ *
+ * A request stays in the queue until its answer has come. When the connection
+ * breaks it is simply asked again on the next one: create and destroy are
+ * idempotent by uid. Only a list is not: half of one and half of another prove
+ * nothing, so it ends with an error. What the spawner does not take for
+ * GIVE_UP_MS ends with ERR_UNAVAILABLE.
+ */
+/* SPDX-License-Identifier: MIT */
+#include "backend/driver.h"
+
+#include "backend/driver_env.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "conf/config.h"
+#include "ipc/spawn_msg.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+enum { PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 2000, GIVE_UP_MS = 30000, SEND_BUFFER = 1 << 20, READS_AT_ONCE = 64 };
+
+/* Any answer fits. */
+union answer {
+	struct spawn_header head;
+	struct spawn_reply reply;
+	struct spawn_item item;
+	struct spawn_host host;
+};
+
+struct request {
+	TAILQ_ENTRY(request) link;
+	uint32_t op;
+	uint64_t seq;
+	bool sent; /* on this connection */
+	int64_t give_up_ms; /* while it is not sent */
+	driver_progress_f *progress;
+	driver_created_f *created;
+	driver_done_f *done;
+	driver_item_f *item;
+	driver_host_f *host;
+	void *arg;
+	size_t len;
+	char data[]; /* the message */
+};
+
+struct local {
+	struct driver driver;
+	struct event_base *base;
+	char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
+	int fd; /* -1: not connected */
+	struct event *readable, *writable, *retry;
+	int64_t pause_ms;
+	uint64_t next_seq;
+	driver_item_f *gone;
+	void *gone_arg;
+	bool gone_asked; /* on this connection */
+	TAILQ_HEAD(request_queue, request) requests;
+};
+
+static struct local *
+local_of(struct driver *driver)
+{
+	return (struct local *)(void *)driver;
+}
+
+/* --- the end of a request --- */
+
+static void
+request_end(struct local *local, struct request *request, const struct spawn_reply *reply, const struct err *why)
+{
+	struct driver_made made = { 0 };
+
+	TAILQ_REMOVE(&local->requests, request, link);
+	if (why == NULL && request->op == SPAWN_CREATE) {
+		made = (struct driver_made){
+			.endpoint = reply->endpoint, .pid = (pid_t)reply->pid, .pid_start = reply->pid_start
+		};
+		request->created(&made, NULL, request->arg);
+	} else if (request->op == SPAWN_CREATE) {
+		request->created(NULL, why, request->arg);
+	} else if (request->op == SPAWN_HOST) {
+		request->host(NULL, why, request->arg);
+	} else {
+		request->done(why, request->arg);
+	}
+	free(request);
+}
+
+static struct request *
+request_find(struct local *local, uint64_t seq)
+{
+	struct request *request;
+
+	TAILQ_FOREACH(request, &local->requests, link)
+	if (request->seq == seq && request->sent)
+		return request;
+	return NULL;
+}
+
+/* --- answers --- */
+
+static struct driver_item
+item_of(const struct spawn_item *item)
+{
+	return (struct driver_item){
+		.id = item->id,
+		.uid = item->uid,
+		.pid = (pid_t)item->pid,
+		.pid_start = item->pid_start,
+		.alive = item->alive,
+		.oom_killed = item->oom_killed,
+		.wait_status = item->wait_status,
+	};
+}
+
+static void
+on_done(struct local *local, struct request *request, const struct spawn_reply *reply)
+{
+	enum err_code code = reply->code > 0 && reply->code < ERR_CODE_COUNT ? (enum err_code)reply->code
+									     : ERR_INTERNAL;
+	struct err err;
+
+	if (reply->code == ERR_NONE) {
+		request_end(local, request, reply, NULL);
+		return;
+	}
+	err_set(&err, code, "%s", reply->message);
+	request_end(local, request, NULL, &err);
+}
+
+static void
+on_host(struct local *local, struct request *request, const struct spawn_host *answer)
+{
+	struct driver_host host = {
+		.usable = answer->usable,
+		.problem = answer->problem,
+		.cgroup_mode = answer->cgroup_mode,
+		.missing = answer->missing,
+		.cpu_milli = answer->cpu_milli,
+		.memory_bytes = answer->memory_bytes,
+		.sandboxes = answer->sandboxes,
+		.creating = answer->creating,
+	};
+
+	TAILQ_REMOVE(&local->requests, request, link);
+	request->host(&host, NULL, request->arg);
+	free(request);
+}
+
+static size_t
+answer_size(uint32_t op)
+{
+	switch (op) {
+	case SPAWN_PROGRESS:
+	case SPAWN_DONE:
+		return sizeof(struct spawn_reply);
+	case SPAWN_ITEM:
+	case SPAWN_GONE:
+		return sizeof(struct spawn_item);
+	case SPAWN_HOST_INFO:
+		return sizeof(struct spawn_host);
+	default:
+		return 0;
+	}
+}
+
+static void
+on_answer(struct local *local, const union answer *answer)
+{
+	struct request *request = request_find(local, answer->head.seq);
+	struct driver_item item;
+
+	if (answer->head.op == SPAWN_GONE) {
+		item = item_of(&answer->item);
+		if (local->gone != NULL)
+			local->gone(&item, local->gone_arg);
+	} else if (request == NULL) {
+		return;
+	} else if (answer->head.op == SPAWN_DONE) {
+		on_done(local, request, &answer->reply);
+	} else if (answer->head.op == SPAWN_PROGRESS && request->progress != NULL) {
+		request->progress(answer->reply.message, request->arg);
+	} else if (answer->head.op == SPAWN_ITEM && request->item != NULL) {
+		item = item_of(&answer->item);
+		request->item(&item, request->arg);
+	} else if (answer->head.op == SPAWN_HOST_INFO && request->op == SPAWN_HOST) {
+		on_host(local, request, &answer->host);
+	}
+}
+
+/* --- the connection --- */
+
+static void local_flush(struct local *local);
+
+/* Fails what waited too long, plans the next try while anything waits. */
+static void
+local_plan(struct local *local)
+{
+	struct request *request, *next;
+	int64_t now = clock_boot_ms();
+	struct timeval tv = clock_tv(local->pause_ms);
+	struct err err;
+
+	for (request = TAILQ_FIRST(&local->requests); request != NULL; request = next) {
+		next = TAILQ_NEXT(request, link);
+		if (request->sent || now < request->give_up_ms)
+			continue;
+		err_set(&err, ERR_UNAVAILABLE,
+			"the process that makes sandboxes does not answer; see the server's log");
+		request_end(local, request, NULL, &err);
+		next = TAILQ_FIRST(&local->requests); /* the callback may have changed the queue */
+	}
+	if (!TAILQ_EMPTY(&local->requests) || local->gone != NULL)
+		event_add(local->retry, &tv);
+}
+
+static void
+local_disconnect(struct local *local)
+{
+	struct request *request, *next;
+	struct err err;
+
+	event_del(local->readable);
+	event_del(local->writable);
+	close(local->fd);
+	local->fd = -1;
+	local->gone_asked = false;
+	TAILQ_FOREACH(request, &local->requests, link)
+	{
+		request->sent = false;
+		request->give_up_ms = clock_boot_ms() + GIVE_UP_MS;
+	}
+	for (request = TAILQ_FIRST(&local->requests); request != NULL; request = next) {
+		next = TAILQ_NEXT(request, link);
+		if (request->op != SPAWN_LIST)
+			continue;
+		err_set(&err, ERR_UNAVAILABLE, "the connection broke in the middle of the list");
+		request_end(local, request, NULL, &err);
+		next = TAILQ_FIRST(&local->requests);
+	}
+	local_plan(local);
+}
+
+static void
+on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct local *local = arg;
+	union answer answer;
+	ssize_t n;
+
+	(void)what;
+	for (int reads = 0; reads < READS_AT_ONCE; reads++) {
+		n = recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return;
+		if (n < (ssize_t)sizeof answer.head || answer.head.version != SPAWN_VERSION ||
+			(size_t)n != answer_size(answer.head.op)) {
+			local_disconnect(local);
+			return;
+		}
+		local->pause_ms = PAUSE_MIN_MS;
+		on_answer(local, &answer);
+		if (local->fd != fd)
+			return;
+	}
+}
+
+static void
+on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	local_flush(arg);
+}
+
+static int
+local_connect(struct local *local)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int size = SEND_BUFFER;
+	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	memcpy(address.sun_path, local->path, sizeof address.sun_path);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+	if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
+		return -1;
+	local->fd = STEAL_FD(fd);
+	event_assign(local->readable, local->base, local->fd, EV_READ | EV_PERSIST, on_readable, local);
+	event_assign(local->writable, local->base, local->fd, EV_WRITE, on_writable, local);
+	event_add(local->readable, NULL);
+	return 0;
+}
+
+/* 1: sent, 0: the socket is full, -1: the connection is broken. */
+static int
+local_send(struct local *local, const void *data, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = send(local->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)len)
+		return 1;
+	return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) ? 0 : -1;
+}
+
+static int
+local_send_watch(struct local *local)
+{
+	struct spawn_header head = { SPAWN_VERSION, SPAWN_WATCH, 0 };
+	int rc = 1;
+
+	if (local->gone != NULL && !local->gone_asked) {
+		rc = local_send(local, &head, sizeof head);
+		local->gone_asked = rc == 1;
+	}
+	return rc;
+}
+
+/* Sends what was not sent yet, as far as the socket takes it; connects first when that is needed. */
+static void
+local_flush(struct local *local)
+{
+	struct request *request;
+	int rc;
+
+	if (local->fd < 0 && local_connect(local) != 0) {
+		if (local->pause_ms < PAUSE_MAX_MS)
+			local->pause_ms *= 2;
+		local_plan(local);
+		return;
+	}
+	rc = local_send_watch(local);
+	TAILQ_FOREACH(request, &local->requests, link)
+	{
+		if (rc != 1)
+			break;
+		if (request->sent)
+			continue;
+		rc = local_send(local, request->data, request->len);
+		request->sent = rc == 1;
+	}
+	if (rc == 0)
+		event_add(local->writable, NULL);
+	else if (rc < 0)
+		local_disconnect(local);
+}
+
+static void
+on_retry(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	local_flush(arg);
+}
+
+/* --- struct driver_ops --- */
+
+/* Sending waits for the next turn of the loop, so that nobody is called back from within a call. */
+static struct request *
+local_ask(struct local *local, uint32_t op, const void *message, size_t len, size_t more)
+{
+	struct request *request = calloc(1, sizeof *request + len + more);
+	struct spawn_header head = { SPAWN_VERSION, op, ++local->next_seq };
+	struct timeval now = { 0 };
+
+	if (request == NULL)
+		abort();
+	memcpy(request->data, message, len);
+	memcpy(request->data, &head, sizeof head);
+	request->op = op;
+	request->seq = head.seq;
+	request->len = len + more;
+	request->give_up_ms = clock_boot_ms() + GIVE_UP_MS;
+	TAILQ_INSERT_TAIL(&local->requests, request, link);
+	if (local->fd >= 0 || !event_pending(local->retry, EV_TIMEOUT, NULL))
+		event_add(local->retry, &now);
+	return request;
+}
+
+static void
+local_create(struct driver *driver, const struct driver_spec *spec, driver_progress_f *progress,
+	driver_created_f *done, void *arg)
+{
+	struct local *local = local_of(driver);
+	struct spawn_create create = {
+		.block_network = spec->block_network,
+		.cpu_milli = spec->cpu_milli,
+		.memory_bytes = spec->memory_bytes,
+		.pids_max = spec->pids_max,
+		.env_len = (uint32_t)driver_env_size(spec->env),
+	};
+	struct request *request;
+
+	/* What does not fit is cut, and refused by the spawner as malformed; the domain bounds all of them. */
+	snprintf(create.id, sizeof create.id, "%s", spec->id);
+	snprintf(create.uid, sizeof create.uid, "%s", spec->uid);
+	snprintf(create.token, sizeof create.token, "%s", spec->token);
+	snprintf(create.image, sizeof create.image, "%s", spec->image);
+	snprintf(create.working_dir, sizeof create.working_dir, "%s", spec->working_dir);
+	request = local_ask(local, SPAWN_CREATE, &create, sizeof create, create.env_len);
+	driver_env_write(spec->env, request->data + sizeof create);
+	request->progress = progress;
+	request->created = done;
+	request->arg = arg;
+}
+
+static void
+local_destroy(struct driver *driver, const char *id, const char *uid, driver_done_f *done, void *arg)
+{
+	struct spawn_target target = { 0 };
+	struct request *request;
+
+	snprintf(target.id, sizeof target.id, "%s", id);
+	snprintf(target.uid, sizeof target.uid, "%s", uid);
+	request = local_ask(local_of(driver), SPAWN_DESTROY, &target, sizeof target, 0);
+	request->done = done;
+	request->arg = arg;
+}
+
+static void
+local_list(struct driver *driver, driver_item_f *item, driver_done_f *done, void *arg)
+{
+	struct spawn_header head = { 0 };
+	struct request *request = local_ask(local_of(driver), SPAWN_LIST, &head, sizeof head, 0);
+
+	request->item = item;
+	request->done = done;
+	request->arg = arg;
+}
+
+static void
+local_watch(struct driver *driver, driver_item_f *gone, void *arg)
+{
+	struct local *local = local_of(driver);
+	struct timeval now = { 0 };
+
+	local->gone = gone;
+	local->gone_arg = arg;
+	local->gone_asked = false;
+	event_add(local->retry, &now);
+}
+
+static void
+local_host(struct driver *driver, driver_host_f *done, void *arg)
+{
+	struct spawn_header head = { 0 };
+	struct request *request = local_ask(local_of(driver), SPAWN_HOST, &head, sizeof head, 0);
+
+	request->host = done;
+	request->arg = arg;
+}
+
+static void
+local_free(struct driver *driver)
+{
+	struct local *local = local_of(driver);
+	struct request *request;
+
+	while ((request = TAILQ_FIRST(&local->requests)) != NULL) {
+		TAILQ_REMOVE(&local->requests, request, link);
+		free(request);
+	}
+	if (local->fd >= 0) {
+		event_del(local->readable);
+		event_del(local->writable);
+		close(local->fd);
+	}
+	event_free(local->retry);
+	event_free(local->readable);
+	event_free(local->writable);
+	free(local);
+}
+
+static const struct driver_ops local_ops = {
+	.name = "local",
+	.create = local_create,
+	.destroy = local_destroy,
+	.list = local_list,
+	.watch = local_watch,
+	.host = local_host,
+	.free = local_free,
+};
+
+int
+driver_local_create(
+	struct event_base *base, const struct config *config, struct driver **ret_driver, struct err *err)
+{
+	struct local *local = calloc(1, sizeof *local);
+
+	if (local == NULL)
+		abort();
+	if (snprintf(local->path, sizeof local->path, "%s/spawner.sock", config->run_dir) >=
+		(int)sizeof local->path) {
+		free(local);
+		return err_set(err, ERR_INVALID, "run_dir is too long for a socket: %s", config->run_dir);
+	}
+	local->driver.ops = &local_ops;
+	local->base = base;
+	local->fd = -1;
+	local->pause_ms = PAUSE_MIN_MS;
+	TAILQ_INIT(&local->requests);
+	local->retry = evtimer_new(base, on_retry, local);
+	local->readable = event_new(base, -1, 0, on_retry, local);
+	local->writable = event_new(base, -1, 0, on_retry, local);
+	if (local->retry == NULL || local->readable == NULL || local->writable == NULL)
+		abort();
+	*ret_driver = &local->driver;
+	return 0;
+}
