@@ -699,6 +699,19 @@ compete(void *arg)
 }
 
 static void
+bury(uint32_t victim)
+{
+	scoreboard_retire(board, arena->refs[victim]);
+	/* It may have died inside: nobody else can get in before the repair. */
+	for (uint32_t key = 0; key < KEYS; key++) {
+		uint32_t dead = victim + 1;
+
+		atomic_compare_exchange_strong(&arena->inside[key], &dead, 0);
+	}
+	repair();
+}
+
+static void
 test_random_kills_leave_one_owner_per_lane_and_no_leak(void **state)
 {
 	uint32_t numbers[WORKERS];
@@ -717,21 +730,13 @@ test_random_kills_leave_one_owner_per_lane_and_no_leak(void **state)
 		uint32_t victim = crash_random(WORKERS);
 
 		crash_kill_after(pids[victim], 200 + crash_random(1500));
-		scoreboard_retire(board, arena->refs[victim]);
-		/* It may have died inside: nobody else can get in before the repair. */
-		for (uint32_t key = 0; key < KEYS; key++) {
-			uint32_t dead = victim + 1;
-
-			atomic_compare_exchange_strong(&arena->inside[key], &dead, 0);
-		}
-		repair();
+		bury(victim);
 		arena->refs[victim] = claim();
 		pids[victim] = crash_start(compete, &numbers[victim]);
 	}
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		crash_kill_after(pids[i], 0);
-		scoreboard_retire(board, arena->refs[i]);
-		repair();
+		bury(i);
 	}
 	assert_true(arena->done > 1000);
 	assert_int_equal(arena->violations, 0);
