@@ -87,7 +87,12 @@ check_LIBRARIES += agent/libagent.a
 agent_libagent_a_SOURCES = $(agent_sources)
 agent_libagent_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 agent_tests = \
-	tests/unit/agent/test_output
+	tests/unit/agent/test_journal \
+	tests/unit/agent/test_lane \
+	tests/unit/agent/test_noise \
+	tests/unit/agent/test_output \
+	tests/unit/agent/test_program \
+	tests/unit/agent/test_user
 check_PROGRAMS += $(agent_tests)
 TESTS += $(agent_tests)
 agent_test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)
@@ -95,8 +100,28 @@ agent_test_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 agent_test_ldadd = agent/libagent.a src/http/libhttp.a src/base/libbase.a \
 	$(CMOCKA_LIBS) $(EVENT_LIBS) $(JSON_LIBS) $(MD_LIBS)
 
+tests_unit_agent_test_journal_SOURCES = tests/unit/agent/test_journal.c
+tests_unit_agent_test_journal_CPPFLAGS = $(agent_test_cppflags)
+tests_unit_agent_test_journal_CFLAGS = $(agent_test_cflags)
+tests_unit_agent_test_journal_LDADD = $(agent_test_ldadd)
+tests_unit_agent_test_lane_SOURCES = tests/unit/agent/test_lane.c
+tests_unit_agent_test_lane_CPPFLAGS = $(agent_test_cppflags)
+tests_unit_agent_test_lane_CFLAGS = $(agent_test_cflags)
+tests_unit_agent_test_lane_LDADD = $(agent_test_ldadd)
+tests_unit_agent_test_noise_SOURCES = tests/unit/agent/test_noise.c
+tests_unit_agent_test_noise_CPPFLAGS = $(agent_test_cppflags)
+tests_unit_agent_test_noise_CFLAGS = $(agent_test_cflags)
+tests_unit_agent_test_noise_LDADD = $(agent_test_ldadd)
 tests_unit_agent_test_output_SOURCES = tests/unit/agent/test_output.c
 tests_unit_agent_test_output_CPPFLAGS = $(agent_test_cppflags)
 tests_unit_agent_test_output_CFLAGS = $(agent_test_cflags)
 tests_unit_agent_test_output_LDADD = $(agent_test_ldadd)
+tests_unit_agent_test_program_SOURCES = tests/unit/agent/test_program.c
+tests_unit_agent_test_program_CPPFLAGS = $(agent_test_cppflags)
+tests_unit_agent_test_program_CFLAGS = $(agent_test_cflags)
+tests_unit_agent_test_program_LDADD = $(agent_test_ldadd)
+tests_unit_agent_test_user_SOURCES = tests/unit/agent/test_user.c
+tests_unit_agent_test_user_CPPFLAGS = $(agent_test_cppflags)
+tests_unit_agent_test_user_CFLAGS = $(agent_test_cflags)
+tests_unit_agent_test_user_LDADD = $(agent_test_ldadd)
 endif
