@@ -105,15 +105,16 @@ static void __attribute__((noreturn)) spawn_fail(struct spawn_report *report, en
 	_exit(127);
 }
 
+/* The plain call: the C library's refuses the two signals it keeps for itself, which may be inherited as ignored. */
 static void
 spawn_child_signals(void)
 {
-	struct sigaction action = { .sa_handler = SIG_DFL };
+	static const unsigned long kernel_default[8]; /* SIG_DFL, no flags, empty mask */
 	sigset_t none;
 
 	for (int sig = 1; sig < NSIG; sig++)
 		if (sig != SIGKILL && sig != SIGSTOP)
-			sigaction(sig, &action, NULL);
+			syscall(SYS_rt_sigaction, sig, kernel_default, NULL, (size_t)(_NSIG / 8));
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

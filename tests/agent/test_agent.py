@@ -580,7 +580,7 @@ class Init(unittest.TestCase):
             began = time.monotonic()
             agent = rig.Agent(BINARY, with_init=False)
             starts.append(time.monotonic() - began)
-            dirty = memory_kib(agent.pid, "Private_Dirty")
+            dirty = memory_kib(agent.pid, "Anonymous")
             rss = memory_kib(agent.pid, "VmRSS")
             agent.close()
         stripped = tempfile.mktemp(prefix="agent-stripped-")
