@@ -7,6 +7,7 @@
  */
 /* SPDX-License-Identifier: MIT */
 #include "domain/sandbox.h"
+#include "domain/resources.h"
 #include "domain/sandbox_priv.h"
 #include "domain/service_priv.h"
 #include "backend/driver.h"
@@ -112,8 +113,10 @@ record_fill(struct service *service, const char *tenant, const struct sandbox_sp
 
 /* What can never fit is told at once, not by a timeout. */
 static int
-check_fits(const struct service *service, const struct sandbox_spec *spec, struct err *err)
+check_fits(struct service *service, const struct sandbox_spec *spec, struct err *err)
 {
+	if (service->host_memory_bytes == 0)
+		service_learn_host(service); /* the driver did not answer so far: for the next one */
 	if (service->host_memory_bytes > 0 && spec->memory_bytes > service->host_memory_bytes)
 		return err_set(err, ERR_NO_CAPACITY,
 			"%" PRId64 " bytes of memory were asked for, this host has %" PRId64 "; ask for less",

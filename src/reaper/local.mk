@@ -11,8 +11,16 @@ src_reaper_libreaper_a_SOURCES = \
 EXTRA_DIST += src/reaper/README.md
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/reaper/test_rules
-TESTS += tests/unit/reaper/test_rules
+reaper_tests = \
+	tests/unit/reaper/test_duties \
+	tests/unit/reaper/test_rules
+check_PROGRAMS += $(reaper_tests)
+TESTS += $(reaper_tests)
+
+tests_unit_reaper_test_duties_SOURCES = tests/unit/reaper/test_duties.c $(domain_fixture)
+tests_unit_reaper_test_duties_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit/domain
+tests_unit_reaper_test_duties_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_reaper_test_duties_LDADD = src/reaper/libreaper.a $(domain_test_ldadd)
 
 tests_unit_reaper_test_rules_SOURCES = tests/unit/reaper/test_rules.c
 tests_unit_reaper_test_rules_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

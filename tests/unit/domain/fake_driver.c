@@ -24,6 +24,7 @@ struct fake_call {
 	driver_created_f *created;
 	driver_done_f *done;
 	driver_host_f *host;
+	driver_item_f *item;
 	void *arg;
 };
 
@@ -31,6 +32,8 @@ struct fake_driver {
 	struct driver driver;
 	struct fixture *f;
 	LIST_HEAD(, fake_call) calls;
+	driver_item_f *gone;
+	void *gone_arg;
 };
 
 static void
@@ -75,6 +78,23 @@ call_destroyed(struct fake_call *call)
 }
 
 static void
+call_list(struct fake_call *call)
+{
+	struct fixture *f = call->driver->f;
+	struct err err;
+
+	f->lists++;
+	for (int i = 0; i < f->item_count; i++)
+		call->item(&(struct driver_item){ .id = f->items[i].id,
+				   .uid = f->items[i].uid,
+				   .alive = f->items[i].alive,
+				   .wait_status = -1 },
+			call->arg);
+	err_set(&err, ERR_UNAVAILABLE, "the list broke off");
+	call->done(f->list_fails ? &err : NULL, call->arg);
+}
+
+static void
 on_event(evutil_socket_t fd, short what, void *arg)
 {
 	struct fake_call *call = arg;
@@ -83,6 +103,8 @@ on_event(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (call->created != NULL)
 		call_created(call);
+	else if (call->item != NULL)
+		call_list(call);
 	else if (call->done != NULL)
 		call_destroyed(call);
 	else
@@ -152,17 +174,29 @@ fake_destroy(struct driver *driver, const char *id, const char *uid, driver_done
 static void
 fake_list(struct driver *driver, driver_item_f *item, driver_done_f *done, void *arg)
 {
-	(void)driver;
-	(void)item;
-	done(NULL, arg);
+	struct fake_call *call = call_new(driver, arg);
+
+	call->item = item;
+	call->done = done;
+	event_active(call->event, EV_TIMEOUT, 1);
 }
 
 static void
 fake_watch(struct driver *driver, driver_item_f *gone, void *arg)
 {
-	(void)driver;
-	(void)gone;
-	(void)arg;
+	struct fake_driver *fake = (struct fake_driver *)driver;
+
+	fake->gone = gone;
+	fake->gone_arg = arg;
+	fake->f->watcher = fake;
+}
+
+void
+fake_gone(struct fixture *f, const char *id, const char *uid, int wait_status)
+{
+	struct fake_driver *fake = f->watcher;
+
+	fake->gone(&(struct driver_item){ .id = id, .uid = uid, .wait_status = wait_status }, fake->gone_arg);
 }
 
 static void

@@ -45,6 +45,7 @@ fixture_config(struct fixture *f)
 		.sandbox_ttl_hours = 1,
 		.readiness_wait_seconds = 60,
 		.pending_timeout_buffer_seconds = 60,
+		.cleanup_interval_seconds = 300,
 		.max_waiters = 100,
 		.max_wait_seconds = 60,
 		.max_concurrent_execs = 100,

@@ -43,6 +43,11 @@ struct fake_job {
 	int waiting_count;
 };
 
+struct fake_item {
+	char id[64], uid[ID_UUID_SIZE];
+	bool alive;
+};
+
 struct fixture {
 	char dir[64];
 	struct event_base *base;
@@ -70,6 +75,10 @@ struct fixture {
 	int creates, destroys, destroy_failures; /* so many destroys fail first */
 	char destroyed_uid[ID_UUID_SIZE];
 	char created_env[256];
+	struct fake_item items[8]; /* what a list shows */
+	int item_count, lists;
+	bool list_fails;
+	void *watcher; /* struct fake_driver that is watched last */
 };
 
 int fixture_setup(void **state);
@@ -81,6 +90,8 @@ void run_until_call(struct fixture *f, bool (*done)(struct fixture *f));
 /* Lets what is due happen: a few turns of the loop without waiting. */
 void run_due(struct fixture *f);
 
+/* The watched driver tells that an agent has ended. */
+void fake_gone(struct fixture *f, const char *id, const char *uid, int wait_status);
 void fixture_release_creates(struct fixture *f);
 /* The service's process is gone: retired and repaired, as the master does it. */
 void fixture_kill(struct fixture *f, int service);
