@@ -81,6 +81,18 @@ config_string(struct json_reader *reader, const char *field, const char *fallbac
 	return alloc_string(value);
 }
 
+/* An agent that is not root itself can only run commands as what it is. */
+static char *
+config_user(struct json_reader *reader)
+{
+	char *user = config_string(reader, "user", "");
+
+	if (user[0] != '\0' || geteuid() == 0)
+		return user;
+	free(user);
+	return alloc_format("%u", (unsigned)geteuid());
+}
+
 static int
 config_fd(struct json_reader *reader, const char *field)
 {
@@ -107,7 +119,7 @@ config_fill(struct json_reader *reader, struct agent_config *config)
 	if (config->token[0] == '\0')
 		json_reader_fault(reader, "token", "value_error", "must not be empty");
 	config->env = config_env(reader);
-	config->user = config_string(reader, "user", "");
+	config->user = config_user(reader);
 	config->working_dir = config_string(reader, "working_dir", "/");
 	if (config->working_dir[0] != '/') {
 		if (config->working_dir[0] != '\0')

@@ -6,9 +6,12 @@ usage: test_agent.py BINARY [unittest arguments]
 
 import base64
 import concurrent.futures
+import http.client
+import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -497,6 +500,56 @@ class Asking(Case):
         self.agent.call("POST", "/ack", {"ack": ids})
         self.assertEqual(self.agent.call("GET", "/health")[1]["journal"]["bytes"], 0)
         self.assertEqual(self.agent.call("POST", "/ack", {"ack": ["x"]})[0], 422)
+
+
+class Starting(unittest.TestCase):
+    """Arguments, the configuration, TCP."""
+
+    @staticmethod
+    def write_config(**fields):
+        with tempfile.NamedTemporaryFile("w", prefix="agent-config-", delete=False) as config:
+            json.dump(dict({"sandbox_id": "sb-test", "sandbox_uid": rig.UID, "token": rig.TOKEN}, **fields), config)
+        return config.name
+
+    def test_tcp_and_a_file(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        config = self.write_config()
+        process = subprocess.Popen([BINARY, "--listen", "127.0.0.1:%d" % port, "--config", config],
+                                   stderr=subprocess.DEVNULL)
+        headers = {"X-Orchard-Token": rig.TOKEN, "X-Orchard-Sandbox": rig.UID}
+
+        def answers():
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+            try:
+                connection.request("GET", "/health", headers=headers)
+                return connection.getresponse().status == 200
+            except ConnectionRefusedError:
+                return False
+            finally:
+                connection.close()
+
+        until(answers)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(10), 0)
+        os.unlink(config)
+
+    def test_wrong_configurations_are_refused(self):
+        for fields in ({"token": ""}, {"token": None}, {"working_dir": "x"}, {"cgroup_fd": 77}, {"env": [1]}):
+            config = self.write_config(**fields)
+            done = subprocess.run([BINARY, "--listen", "127.0.0.1:1", "--config", config], stderr=subprocess.PIPE,
+                                  timeout=10, check=False)
+            os.unlink(config)
+            self.assertEqual(done.returncode, 1, fields)
+            self.assertIn(b"configuration", done.stderr)
+
+    def test_arguments(self):
+        self.assertEqual(subprocess.run([BINARY, "--version"], stdout=subprocess.PIPE, check=True).stdout[:14],
+                         b"orchard-agent ")
+        self.assertIn(b"usage", subprocess.run([BINARY, "--help"], stdout=subprocess.PIPE, check=True).stdout)
+        for argv in ([], ["--listen-fd", "3"], ["--nonsense"]):
+            self.assertEqual(subprocess.run([BINARY] + argv, stderr=subprocess.DEVNULL, check=False).returncode, 2)
 
 
 @unittest.skipUnless(CAN_BE_INIT, "needs root")
