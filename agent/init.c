@@ -48,6 +48,8 @@ init_early(void)
 	sigaction(SIGCHLD, &normal, NULL);
 	sigaction(SIGTERM, &normal, NULL);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	/* Started from a descriptor it would be called after that. */
+	prctl(PR_SET_NAME, "orchard-agent", 0, 0, 0);
 	if (getpid() != 1)
 		prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	mlockall(MCL_CURRENT | MCL_ONFAULT);

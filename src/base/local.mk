@@ -20,6 +20,8 @@ src_base_libbase_a_SOURCES = \
 	src/base/log.h \
 	src/base/proc.c \
 	src/base/proc.h \
+	src/base/quantity.c \
+	src/base/quantity.h \
 	src/base/text.c \
 	src/base/text.h
 
@@ -34,6 +36,7 @@ base_tests = \
 	tests/unit/base/test_json_reader \
 	tests/unit/base/test_log \
 	tests/unit/base/test_proc \
+	tests/unit/base/test_quantity \
 	tests/unit/base/test_text
 check_PROGRAMS += $(base_tests)
 TESTS += $(base_tests)
@@ -70,6 +73,10 @@ tests_unit_base_test_json_reader_LDADD = $(base_test_ldadd)
 tests_unit_base_test_log_SOURCES = tests/unit/base/test_log.c
 tests_unit_base_test_log_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_base_test_log_LDADD = $(base_test_ldadd)
+
+tests_unit_base_test_quantity_SOURCES = tests/unit/base/test_quantity.c
+tests_unit_base_test_quantity_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_quantity_LDADD = $(base_test_ldadd)
 
 tests_unit_base_test_proc_SOURCES = tests/unit/base/test_proc.c
 tests_unit_base_test_proc_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

@@ -3,6 +3,7 @@
 #include "conf/config_load.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/quantity.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,6 +81,25 @@ check_words(const struct config *config, const struct config_origin *origin, str
 	if (config->listen_host[0] == '\0') {
 		err_set(err, ERR_INVALID, "is empty; 0.0.0.0 stands for every interface");
 		return config_blame(origin, SETTING(listen_host), err);
+	}
+	return 0;
+}
+
+static int
+check_quantities(const struct config *config, const struct config_origin *origin, struct err *err)
+{
+	int64_t bytes;
+	int32_t milli;
+
+	if (quantity_parse_cpu(config->default_cpu, &milli) < 0) {
+		err_set(err, ERR_INVALID, "'%.100s' is no amount of cpu; write cores as 2, 0.5 or 500m",
+			config->default_cpu);
+		return config_blame(origin, SETTING(default_cpu), err);
+	}
+	if (quantity_parse_memory(config->default_memory, &bytes) < 0) {
+		err_set(err, ERR_INVALID, "'%.100s' is no amount of memory; write 512Mi, 2Gi, 1G or bytes",
+			config->default_memory);
+		return config_blame(origin, SETTING(default_memory), err);
 	}
 	return 0;
 }
@@ -193,8 +213,9 @@ int
 config_check(struct config *config, const struct config_origin *origin, struct err *err)
 {
 	if (check_paths(config, origin, err) < 0 || check_run_dir(config, origin, err) < 0 ||
-		check_words(config, origin, err) < 0 || check_listed_keys(config, origin, err) < 0 ||
-		keys_read_file(config, origin, err) < 0 || check_has_key(config, origin, err) < 0)
+		check_words(config, origin, err) < 0 || check_quantities(config, origin, err) < 0 ||
+		check_listed_keys(config, origin, err) < 0 || keys_read_file(config, origin, err) < 0 ||
+		check_has_key(config, origin, err) < 0)
 		return -1;
 	return check_exec_timeouts(config, origin, err);
 }

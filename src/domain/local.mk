@@ -17,8 +17,6 @@ src_domain_libdomain_a_SOURCES = \
 	src/domain/job_list.c \
 	src/domain/job_priv.h \
 	src/domain/job_wait.c \
-	src/domain/quantity.c \
-	src/domain/quantity.h \
 	src/domain/resources.c \
 	src/domain/resources.h \
 	src/domain/sandbox.c \
@@ -42,7 +40,6 @@ EXTRA_DIST += src/domain/README.md
 if HAVE_CMOCKA
 domain_tests = \
 	tests/unit/domain/test_exec \
-	tests/unit/domain/test_quantity \
 	tests/unit/domain/test_sandbox \
 	tests/unit/domain/test_specs
 check_PROGRAMS += $(domain_tests)
@@ -65,10 +62,6 @@ tests_unit_domain_test_exec_LDADD = $(domain_test_ldadd)
 tests_unit_domain_test_sandbox_SOURCES = tests/unit/domain/test_sandbox.c $(domain_fixture)
 tests_unit_domain_test_sandbox_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_domain_test_sandbox_LDADD = $(domain_test_ldadd)
-
-tests_unit_domain_test_quantity_SOURCES = tests/unit/domain/test_quantity.c
-tests_unit_domain_test_quantity_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_domain_test_quantity_LDADD = $(domain_test_ldadd)
 
 tests_unit_domain_test_specs_SOURCES = tests/unit/domain/test_specs.c
 tests_unit_domain_test_specs_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

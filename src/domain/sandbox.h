@@ -40,13 +40,6 @@ struct sandbox_spec {
 void sandbox_spec_read(const struct config *config, struct json_reader *reader, struct sandbox_spec *ret_spec);
 
 /*
- * "4", "2000m", 0.5 -> thousandths of a core; "16Gi", "512Mi", "1G", 1e3, bytes -> bytes: as
- * Kubernetes reads quantities. -1 for anything else, for <= 0 and for what does not fit.
- */
-int quantity_parse_cpu(const char *text, int32_t *ret_milli) MUSTCHECK;
-int quantity_parse_memory(const char *text, int64_t *ret_bytes) MUSTCHECK;
-
-/*
  * Records it as pending and starts making it; answers at once. *ret_existing: the same create was asked before
  * (same id, same spec, same tenant) and *ret_record is that one. ERR_EXISTS, ERR_NO_CAPACITY, ERR_INVALID
  * (image), ERR_DENIED (image), ERR_UNAVAILABLE.

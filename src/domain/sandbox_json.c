@@ -1,7 +1,7 @@
 /* sandbox_json.c - a sandbox record in the shapes of the REST API. */
 /* SPDX-License-Identifier: MIT */
 #include "domain/sandbox.h"
-#include "domain/quantity.h"
+#include "base/quantity.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"

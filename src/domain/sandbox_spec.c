@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "domain/sandbox.h"
 #include "domain/env_spec.h"
+#include "base/quantity.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "conf/config.h"

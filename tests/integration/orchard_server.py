@@ -314,6 +314,6 @@ def is_zombie(pid):
 
 def is_agent(pid):
     try:
-        return Path(f"/proc/{pid}/comm").read_text().startswith(("orchard-agent", "memfd:orchard", "4", "init"))
+        return Path(f"/proc/{pid}/comm").read_text().startswith("orchard-agent")
     except (FileNotFoundError, ProcessLookupError):
         return False

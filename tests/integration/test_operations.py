@@ -92,8 +92,8 @@ def test_children_have_no_privileges(server):
             assert fields["NoNewPrivs"].strip() == "1"
 
 
-def test_disk_full_under_state_dir(make_server, tmp_path):
-    mount = tmp_path / "small"
+def test_disk_full_under_state_dir(make_server, work_dir):
+    mount = work_dir / "small"
     mount.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=755", "none", mount], check=True)
     server = make_server(state_dir=mount / "state")
@@ -133,5 +133,5 @@ def test_nothing_is_left_after_a_clean_stop(make_server):
     eventually(lambda: not server.remains(), 30, "sandboxes removed")
     pids = [pid for role in server.processes().values() for pid in role]
     assert server.stop() == 0
-    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    eventually(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), 10, "no process is left")
     assert not [line for line in open("/proc/mounts") if str(server.state_dir) in line]

@@ -5,8 +5,7 @@
  * of the smallest unit counts as a whole one.
  */
 /* SPDX-License-Identifier: MIT */
-#include "domain/quantity.h"
-#include "domain/sandbox.h"
+#include "base/quantity.h"
 
 #include <ctype.h>
 #include <inttypes.h>

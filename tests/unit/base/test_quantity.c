@@ -1,7 +1,6 @@
 /* test_quantity.c - amounts are read as Kubernetes reads them, or refused. */
 /* SPDX-License-Identifier: MIT */
-#include "domain/quantity.h"
-#include "domain/sandbox.h"
+#include "base/quantity.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
