@@ -124,24 +124,6 @@ service_on_wake(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* What requests that name no size get; better told at the start than to each client. */
-static int
-service_check_config(const struct config *config, struct err *err)
-{
-	int32_t milli;
-	int64_t bytes;
-
-	if (quantity_parse_cpu(config->default_cpu, &milli) != 0)
-		return err_set(err, ERR_INVALID,
-			"default_cpu is \"%.40s\", which is no amount of cores: write \"2\" or \"500m\"",
-			config->default_cpu);
-	if (quantity_parse_memory(config->default_memory, &bytes) != 0)
-		return err_set(err, ERR_INVALID,
-			"default_memory is \"%.40s\", which is no amount of memory: write \"512Mi\" or \"2Gi\"",
-			config->default_memory);
-	return 0;
-}
-
 static int
 service_open_parts(struct service *service, struct err *err)
 {
@@ -186,8 +168,7 @@ service_create(const struct service_options *options, struct service **ret_servi
 		.per_sandbox = (uint32_t)options->config->sandbox_exec_queue_limit,
 	};
 	watch_table_init(&service->watches, service->notify, service->self.slot);
-	if (service_check_config(service->config, err) != 0 || service_open_parts(service, err) != 0 ||
-		service_listen(service, err) != 0) {
+	if (service_open_parts(service, err) != 0 || service_listen(service, err) != 0) {
 		service_free(service);
 		return -1;
 	}
