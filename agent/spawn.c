@@ -64,20 +64,6 @@ spawn_open_null(void)
 	return ends[0];
 }
 
-static int
-spawn_own_score(int proc_fd)
-{
-	char text[16] = "";
-	int fd = openat(proc_fd, "self/oom_score_adj", O_RDONLY | O_CLOEXEC);
-	ssize_t got;
-
-	if (fd < 0)
-		return 0;
-	got = read(fd, text, sizeof text - 1);
-	close(fd);
-	return got > 0 ? atoi(text) : 0;
-}
-
 void
 spawn_ground_init(struct spawn_ground *ground)
 {
@@ -90,7 +76,6 @@ spawn_ground_init(struct spawn_ground *ground)
 	ground->null_fd = fd;
 	spawn_hide_inherited();
 	ground->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	ground->lower_score = ground->proc_fd >= 0 && spawn_own_score(ground->proc_fd) < 0;
 	getrlimit(RLIMIT_NOFILE, &limit);
 	ground->nofile_soft = limit.rlim_cur;
 	ground->nofile_hard = limit.rlim_max;
@@ -140,21 +125,32 @@ spawn_child_descriptors(const struct spawn_plan *plan)
 	return 0;
 }
 
+/* The agent may be protected at any time after its start; what is inherited is looked at each time. */
+static void
+spawn_child_score(int proc_fd)
+{
+	char first = '0';
+	ssize_t score_set = 0; /* best effort: the kernel refuses only what is not ours to raise */
+	int fd = proc_fd < 0 ? -1 : openat(proc_fd, "self/oom_score_adj", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (pread(fd, &first, 1, 0) == 1 && first == '-')
+		score_set = pwrite(fd, "0", 1, 0);
+	(void)score_set;
+	close(fd);
+}
+
 static void
 spawn_child_limits(const struct spawn_ground *ground)
 {
 	struct rlimit core = { 0, 0 };
 	struct rlimit nofile = { ground->nofile_soft, ground->nofile_hard };
-	int fd;
 
 	umask(022);
 	setrlimit(RLIMIT_CORE, &core);
 	setrlimit(RLIMIT_NOFILE, &nofile);
-	if (!ground->lower_score)
-		return;
-	fd = openat(ground->proc_fd, "self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	if (fd >= 0 && write(fd, "0", 1) == 1)
-		close(fd);
+	spawn_child_score(ground->proc_fd);
 }
 
 /* The C library's wrappers synchronise threads; in a vforked child only the plain calls are right. */

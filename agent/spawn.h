@@ -19,7 +19,6 @@ struct spawn_ground {
 	int null_fd; /* readable, gives EOF */
 	int proc_fd; /* directory of /proc; -1: none */
 	unsigned long nofile_soft, nofile_hard; /* limits as the agent found them */
-	int lower_score; /* the agent's own oom_score_adj is below 0 */
 };
 /* Opens these; nothing is fatal. Closes the gaps among descriptors 0-2, hides all others from children. */
 void spawn_ground_init(struct spawn_ground *ground);

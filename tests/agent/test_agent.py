@@ -619,7 +619,8 @@ class Init(unittest.TestCase):
             events.seek(0)
             events.write("low 0\noom 1\noom_kill 5\n")
             events.flush()
-            agent.run("kill -9 $(cat /proc/[0-9]*/stat | grep '(sleep)' | cut -d' ' -f4)", lane="b")
+            agent.run("until [ -n \"$p\" ]; do p=$(cat /proc/[0-9]*/stat 2>/dev/null | grep '(sleep)' | cut -d' ' -f4); "
+                      "done; kill -9 $p", lane="b")
             waiting.getresponse().read()
             waiting.close()
             job = agent.call("GET", "/jobs/" + job_id)[1]
