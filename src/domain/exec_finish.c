@@ -1,9 +1,9 @@
 /*
  * exec_finish.c - a command has ended: written down, told, forgotten.
  *
- * The lane goes on at once; the result is stored before the agent may forget it
- * and before the record of the live job goes, so that at every moment one of
- * them knows it. The first end that is stored stands.
+ * The result is stored before the agent may forget it and before the record of
+ * the live job goes, so that at every moment one of them knows it; then the lane
+ * goes on. The first end that is stored stands.
  */
 /* SPDX-License-Identifier: MIT */
 #include "domain/exec_priv.h"
@@ -66,8 +66,9 @@ exec_conclude(struct exec *exec)
 	struct job_record record = exec->record;
 	uint32_t slot = exec->job_slot;
 
-	exec_free(exec);
+	/* Seen from outside it has ended before the next of its lane starts: only exec_free gives the place back. */
 	job_table_remove(service_jobs(service), slot, record.id);
+	exec_free(exec);
 	notify_post(service->notify, NOTIFY_JOB, slot);
 	if (result != NULL && job_unseal(result, record.tenant, NULL))
 		job_waits_tell(service, slot, record.id, result);
@@ -207,7 +208,6 @@ exec_save(struct exec *exec, struct json_object *result)
 	exec->step = EXEC_SAVING;
 	exec->result = result;
 	exec_stop_all(exec);
-	exec_release(exec);
 	exec_link(exec);
 	exec->record.state = JOB_SAVING;
 	if (!exec_write_record(exec))
@@ -239,6 +239,5 @@ exec_finish_stored(struct exec *exec)
 {
 	exec->step = EXEC_SAVING;
 	exec_stop_all(exec);
-	exec_release(exec);
 	job_store_get_result(exec->service->store, exec->record.id, exec_on_theirs, exec);
 }

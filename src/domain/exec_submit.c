@@ -220,7 +220,7 @@ submit_look(struct exec_submit *submit)
 	} else if (sandbox.status == SANDBOX_PENDING || sandbox.status == SANDBOX_UNSCHEDULABLE) {
 		submit_wait(submit, slot, &sandbox);
 	} else {
-		err_set(&err, ERR_NOT_READY, "the sandbox \"%s\" is %s%s%s", sandbox.id,
+		err_set(&err, ERR_NOT_READY, "the sandbox \"%s\" is not ready but %s%s%s", sandbox.id,
 			sandbox_status_name((enum sandbox_status)sandbox.status),
 			sandbox.message[0] != '\0' ? ": " : "", sandbox.message);
 		exec_submit_tell(submit, NULL, &err);
