@@ -28,6 +28,7 @@
 enum {
 	WAIT_MS = 30000, /* one long poll of the agent */
 	UNREACHABLE_MS = 10000, /* of a command that was never sent */
+	AGENT_FULL_MS = 60000, /* its journal holds more than it may, until we acknowledge */
 	OUTCOME_LOST_MS = 60000, /* of one that may have run, past its own timeout */
 	RESEND_SAFE_MS = 30 * 60 * 1000, /* the agent keeps an ended job at least an hour */
 	STALE_TRIES = 5,
@@ -189,6 +190,22 @@ exec_on_busy(struct exec *exec, const char *busy_job)
 		exec_pause(exec);
 }
 
+/* True: it will be tried again. A full journal empties by itself; anything else will not get better. */
+static bool
+exec_on_refused(struct exec *exec, const struct err *why)
+{
+	int64_t now = clock_boot_ms();
+
+	if (why->code != ERR_BUSY)
+		return false;
+	if (exec->refused_ms == 0)
+		exec->refused_ms = now;
+	if (now - exec->refused_ms >= AGENT_FULL_MS)
+		return false;
+	exec_pause(exec);
+	return true;
+}
+
 /* It ran, and somebody acknowledged its result: that is in the store, unless its time is over. */
 static void
 exec_on_stored_or_lost(struct json_object *value, const struct err *why, void *arg)
@@ -232,11 +249,8 @@ exec_on_started(const struct agent_answer *answer, void *arg)
 		exec_on_not_sent(exec, answer->err);
 		return;
 	case AGENT_REFUSED:
-		/* A full journal empties by itself; anything else will not get better. */
-		if (answer->err->code == ERR_BUSY) {
-			exec_on_not_sent(exec, answer->err);
+		if (exec_on_refused(exec, answer->err))
 			return;
-		}
 		break;
 	case AGENT_FORGOTTEN:
 		job_store_get_result(exec->service->store, exec->record.id, exec_on_stored_or_lost, exec);

@@ -52,6 +52,7 @@ struct exec {
 	char busy_job[ID_UUID_SIZE];
 	int64_t pause_ms;
 	int64_t unreachable_ms; /* since when the agent can't be reached; 0: it can */
+	int64_t refused_ms; /* since when the agent has no room for it; 0: it has */
 	int64_t sent_ms; /* when the agent may first have got it; 0: never */
 	uint32_t stale_count;
 };

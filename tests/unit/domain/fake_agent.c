@@ -167,6 +167,9 @@ answer_exec(struct fixture *f, struct http_exchange *exchange, const char *id, u
 	case FAKE_CUT_BEFORE:
 		http_exchange_abort(exchange);
 		return;
+	case FAKE_FULL:
+		answer(exchange, 503, "{\"code\":\"journal_full\",\"detail\":\"no room\"}");
+		return;
 	case FAKE_REFUSE:
 		answer(exchange, 422, "{\"code\":\"invalid\",\"detail\":\"no such user\"}");
 		return;

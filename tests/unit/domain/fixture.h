@@ -29,6 +29,7 @@ enum fake_next {
 	FAKE_STALE, /* 409 stale_fence, 100 above what came */
 	FAKE_CUT_BEFORE, /* the connection breaks, nothing was started */
 	FAKE_CUT_AFTER, /* the connection breaks, the command runs */
+	FAKE_FULL, /* 503 journal_full */
 	FAKE_REFUSE /* 422 */
 };
 

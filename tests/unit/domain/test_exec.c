@@ -296,6 +296,28 @@ test_refused_request_never_started(void **state)
 	assert_idle(f);
 }
 
+static void
+test_full_journal_is_waited_for_and_is_no_fault_of_the_sandbox(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_record record;
+	struct outcome job;
+	struct err err;
+
+	make_sandbox(f, "a", &record);
+	f->next = FAKE_FULL;
+	submit(f, 0, "a", COMMAND, &job, NULL);
+	while (f->execs == 0)
+		event_base_loop(f->base, EVLOOP_ONCE);
+	run_due(f);
+	assert_int_equal(sandbox_get(f->services[1], "t", "a", &record, &err), 0);
+	assert_true(record.ready);
+	wait_job(f, 0, job.job_id, &job);
+	assert_string_equal(job.status, "succeeded");
+	assert_int_equal(f->execs, 2);
+	assert_idle(f);
+}
+
 static bool
 not_ready(struct fixture *f)
 {
@@ -570,6 +592,7 @@ main(void)
 		RULE(test_lost_answer_is_asked_for_by_id),
 		RULE(test_lost_request_is_sent_again_under_its_id),
 		RULE(test_refused_request_never_started),
+		RULE(test_full_journal_is_waited_for_and_is_no_fault_of_the_sandbox),
 		RULE(test_unreachable_agent_clears_ready_until_it_answers),
 		RULE(test_exec_waits_for_readiness),
 		RULE(test_delete_ends_jobs_of_every_process),
