@@ -131,11 +131,11 @@ static int
 deny_vsock(scmp_filter_ctx ctx)
 {
 	int rc = seccomp_rule_add(
-		ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_VSOCK));
+		ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_VSOCK, 0));
 
 	if (rc == 0)
-		rc = seccomp_rule_add(
-			ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socketpair), 1, SCMP_A0(SCMP_CMP_EQ, AF_VSOCK));
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socketpair), 1,
+			SCMP_A0(SCMP_CMP_EQ, AF_VSOCK, 0));
 	return rc;
 }
 
