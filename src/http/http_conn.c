@@ -134,6 +134,42 @@ http_conn_kick(struct http_conn *conn)
 		bufferevent_trigger(conn->bev, EV_READ, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
 }
 
+static void
+conn_on_closed(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	http_conn_close(arg);
+}
+
+/*
+ * Input at its mark: reading is switched off, because libevent calls the read callback without end while it is
+ * on and the mark is passed.
+ */
+static void
+conn_watch_input(struct http_conn *conn)
+{
+	bool stopped = conn->state != HTTP_CONN_CLOSING &&
+		evbuffer_get_length(bufferevent_get_input(conn->bev)) >= HTTP_READ_HIGH;
+
+	if (stopped == conn->stopped)
+		return;
+	conn->stopped = stopped;
+	if (!stopped) {
+		if (conn->closed != NULL)
+			event_del(conn->closed);
+		if (!conn->eof)
+			bufferevent_enable(conn->bev, EV_READ);
+		return;
+	}
+	bufferevent_disable(conn->bev, EV_READ);
+	if (conn->closed == NULL)
+		conn->closed = event_new(
+			conn->server->base, bufferevent_getfd(conn->bev), EV_CLOSED, conn_on_closed, conn);
+	if (conn->closed != NULL)
+		event_add(conn->closed, NULL);
+}
+
 /* Everything is flushed: tell the client, and read what it still sends so that no reset eats the answer. */
 static void
 conn_shut(struct http_conn *conn)
@@ -148,15 +184,18 @@ conn_shut(struct http_conn *conn)
 	conn->deadline = clock_boot_ms() + HTTP_LINGER_MS;
 	shutdown(bufferevent_getfd(conn->bev), SHUT_WR);
 	evbuffer_drain(in, evbuffer_get_length(in));
+	conn_watch_input(conn);
 }
 
 static void
 conn_start_closing(struct http_conn *conn)
 {
+	struct evbuffer *in = bufferevent_get_input(conn->bev);
+
 	conn->state = HTTP_CONN_CLOSING;
 	conn->deadline = 0;
-	if (conn->closed != NULL)
-		event_del(conn->closed);
+	evbuffer_drain(in, evbuffer_get_length(in));
+	conn_watch_input(conn);
 	if (conn_unsent(conn) == 0)
 		conn_shut(conn);
 }
@@ -175,6 +214,7 @@ http_conn_answered(struct http_conn *conn)
 	}
 	conn->state = HTTP_CONN_HEAD;
 	conn->deadline = clock_boot_ms() + conn->server->options.keepalive_timeout_ms;
+	conn_watch_input(conn);
 	if (evbuffer_get_length(bufferevent_get_input(conn->bev)) > 0)
 		http_conn_kick(conn);
 }
@@ -235,33 +275,9 @@ conn_step(struct http_conn *conn)
 	case HTTP_CONN_BUSY:
 		return false;
 	default:
-		if (conn->shut)
-			evbuffer_drain(in, evbuffer_get_length(in));
+		evbuffer_drain(in, evbuffer_get_length(in));
 		return false;
 	}
-}
-
-static void
-conn_on_closed(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	http_conn_close(arg);
-}
-
-static void
-conn_watch_closed(struct http_conn *conn)
-{
-	bool stopped = conn->exchange != NULL &&
-		evbuffer_get_length(bufferevent_get_input(conn->bev)) >= HTTP_READ_HIGH;
-
-	if (stopped && conn->closed == NULL)
-		conn->closed = event_new(
-			conn->server->base, bufferevent_getfd(conn->bev), EV_CLOSED, conn_on_closed, conn);
-	if (stopped && conn->closed != NULL)
-		event_add(conn->closed, NULL);
-	else if (conn->closed != NULL)
-		event_del(conn->closed);
 }
 
 /* Callers hold the connection by conn_enter. */
@@ -271,7 +287,7 @@ conn_process(struct http_conn *conn)
 	while (!conn->dead && conn_step(conn)) {
 	}
 	if (!conn->dead)
-		conn_watch_closed(conn);
+		conn_watch_input(conn);
 }
 
 static void
@@ -301,7 +317,7 @@ conn_on_write(struct bufferevent *bev, void *arg)
 	} else if (exchange != NULL && exchange->throttled) {
 		exchange->throttled = false;
 		exchange->on_drain(exchange, exchange->drain_arg);
-	} else if (conn->state == HTTP_CONN_HEAD && !conn->head_started && empty) {
+	} else if (conn->state == HTTP_CONN_HEAD && conn->served && !conn->head_started && empty) {
 		conn->deadline = clock_boot_ms() + conn->server->options.keepalive_timeout_ms;
 	}
 	if (!conn->dead)
@@ -359,7 +375,7 @@ http_conn_open(struct http_server *server, int fd, bool tcp)
 	bufferevent_set_max_single_read(conn->bev, HTTP_PIECE);
 	bufferevent_set_max_single_write(conn->bev, HTTP_OUT_HIGH);
 	evbuffer_add_cb(bufferevent_get_output(conn->bev), conn_on_output, conn);
-	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
+	bufferevent_enable(conn->bev, EV_READ); /* writing is enabled from the start */
 	http_server_count_conn(server, 1);
 	return 0;
 }

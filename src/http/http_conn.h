@@ -63,6 +63,7 @@ struct http_conn {
 	bool dead;
 	bool close_after;
 	bool eof; /* the client sends no more */
+	bool stopped; /* input stands at its mark and is not read */
 	bool shut; /* our side is shut down */
 	bool head_started;
 	bool served; /* had a request already */

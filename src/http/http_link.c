@@ -55,7 +55,7 @@ http_link_create(struct http_pool *pool, int fd)
 	bufferevent_setwatermark(link->bev, EV_READ, 0, LINK_READ_HIGH);
 	bufferevent_set_max_single_read(link->bev, LINK_PIECE);
 	bufferevent_set_max_single_write(link->bev, LINK_READ_HIGH);
-	bufferevent_enable(link->bev, EV_READ | EV_WRITE);
+	bufferevent_enable(link->bev, EV_READ); /* writing is enabled from the start */
 	return link;
 }
 

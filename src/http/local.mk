@@ -21,6 +21,7 @@ src_http_libhttp_a_SOURCES = \
 if HAVE_CMOCKA
 http_tests = \
 	tests/unit/http/test_http_client \
+	tests/unit/http/test_http_life \
 	tests/unit/http/test_http_parser \
 	tests/unit/http/test_http_server
 check_PROGRAMS += $(http_tests)
@@ -32,6 +33,9 @@ http_test_rig = tests/unit/http/http_rig.c tests/unit/http/http_rig.h
 tests_unit_http_test_http_client_SOURCES = tests/unit/http/test_http_client.c
 tests_unit_http_test_http_client_CFLAGS = $(http_test_cflags)
 tests_unit_http_test_http_client_LDADD = $(http_test_ldadd)
+tests_unit_http_test_http_life_SOURCES = tests/unit/http/test_http_life.c $(http_test_rig)
+tests_unit_http_test_http_life_CFLAGS = $(http_test_cflags)
+tests_unit_http_test_http_life_LDADD = $(http_test_ldadd)
 tests_unit_http_test_http_parser_SOURCES = tests/unit/http/test_http_parser.c
 tests_unit_http_test_http_parser_CFLAGS = $(http_test_cflags)
 tests_unit_http_test_http_parser_LDADD = $(http_test_ldadd)

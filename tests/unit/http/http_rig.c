@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,8 @@ on_request(struct http_exchange *exchange, void *arg)
 		rig->down_left = strtoul(http_head_query(head), NULL, 10);
 		http_exchange_start(exchange, 200, "text/plain", -1, on_down_drain, rig);
 		on_down_drain(exchange, rig);
+	} else if (strcmp(path, "/other") == 0) {
+		rig->on_other(exchange, rig);
 	} else {
 		http_exchange_add_header(exchange, "X-Test", "a\r\nInjected: b");
 		http_exchange_respond_text(exchange, 200, "text/plain", "hello", 5);
@@ -145,6 +148,7 @@ rig_start(struct rig *rig)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct err err;
 
+	signal(SIGPIPE, SIG_IGN);
 	rig->base = event_base_new();
 	rig->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	/* An address of the family alone: the kernel picks an abstract name. */
@@ -221,6 +225,7 @@ rig_read(struct rig *rig, int fd, const char *until)
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
 
 	rig->reply_len = 0;
+	rig->reply[0] = '\0';
 	while (clock_boot_ms() < end) {
 		ssize_t n = recv(fd, rig->reply + rig->reply_len, sizeof rig->reply - 1 - rig->reply_len, 0);
 

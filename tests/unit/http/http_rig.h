@@ -4,7 +4,7 @@
  * The handlers: /now answers at once, /body collects at most 64 bytes and echoes
  * them, /wait keeps the exchange for the test, /up counts a streamed body,
  * /hold takes nothing of its body until resumed, /down?n streams n bytes,
- * /echo streams both ways.
+ * /echo streams both ways, /other is on_other's.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef ORCHARD_TESTS_HTTP_RIG_H
@@ -28,6 +28,7 @@ struct rig {
 	size_t down_queued; /* the most that was queued */
 	int collected;
 	bool take; /* /hold takes its body */
+	void (*on_other)(struct http_exchange *exchange, void *arg); /* /other */
 	char reply[1 << 20]; /* what rig_read got */
 	size_t reply_len;
 };
