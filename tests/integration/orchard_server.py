@@ -177,8 +177,10 @@ class Server:
         """Role name -> pids, from the server's own process tree."""
         roles = {}
         for pid in children(self.process.pid):
-            comm = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-            name = Path(f"/proc/{pid}/comm").read_text().strip() + " " + comm
+            try:
+                name = Path(f"/proc/{pid}/comm").read_text().strip()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
             for role in ("worker", "reaper", "spawner"):
                 if role in name:
                     roles.setdefault(role, []).append(pid)
