@@ -26,16 +26,13 @@ compare(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-static void
-close_others(const struct site *site, int keep)
+void
+child_keep_only(int *kept, size_t count)
 {
-	int kept[] = { keep, site->sandboxes_fd, site->trash_fd, site->images_fd, site->sockets_fd, site->pieces_fd,
-		site->agent_fd, site->null_fd, site->cgroup.v1_fd[0], site->cgroup.v1_fd[1], site->cgroup.v1_fd[2],
-		site->cgroup.v2_fd };
 	unsigned next = 3;
 
-	qsort(kept, sizeof kept / sizeof *kept, sizeof *kept, compare);
-	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+	qsort(kept, count, sizeof *kept, compare);
+	for (size_t i = 0; i < count; i++) {
 		if (kept[i] < (int)next)
 			continue;
 		if (kept[i] > (int)next)
@@ -43,6 +40,16 @@ close_others(const struct site *site, int keep)
 		next = (unsigned)kept[i] + 1;
 	}
 	close_between(next, ~0U);
+}
+
+static void
+close_others(const struct site *site, int keep)
+{
+	int kept[] = { keep, site->sandboxes_fd, site->trash_fd, site->images_fd, site->sockets_fd, site->pieces_fd,
+		site->agent_fd, site->null_fd, site->cgroup.v1_fd[0], site->cgroup.v1_fd[1], site->cgroup.v1_fd[2],
+		site->cgroup.v2_fd };
+
+	child_keep_only(kept, sizeof kept / sizeof *kept);
 }
 
 static void

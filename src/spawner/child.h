@@ -18,4 +18,7 @@ struct site;
  */
 pid_t child_fork(const struct site *site, int keep, struct err *err) MUSTCHECK;
 
+/* Closes every descriptor but 0-2 and these; sorts them. Negative ones are none. */
+void child_keep_only(int *kept, size_t count);
+
 #endif

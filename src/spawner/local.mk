@@ -28,8 +28,18 @@ src_spawner_libspawner_a_SOURCES = \
 	src/spawner/inside.h \
 	src/spawner/inside_root.c \
 	src/spawner/inside_self.c \
+	src/spawner/layer_file.c \
+	src/spawner/layer_file.h \
+	src/spawner/layer_tree.c \
+	src/spawner/layer_tree.h \
 	src/spawner/make.c \
 	src/spawner/make.h \
+	src/spawner/oci_blob.c \
+	src/spawner/oci_blob.h \
+	src/spawner/oci_layout.c \
+	src/spawner/oci_layout.h \
+	src/spawner/oci_manifest.c \
+	src/spawner/oci_manifest.h \
 	src/spawner/peer.c \
 	src/spawner/peer.h \
 	src/spawner/pieces.c \
@@ -43,7 +53,12 @@ src_spawner_libspawner_a_SOURCES = \
 	src/spawner/site.h \
 	src/spawner/spawner.c \
 	src/spawner/spawner.h \
-	src/spawner/unmake.c
+	src/spawner/unmake.c \
+	src/spawner/unpack.c \
+	src/spawner/unpack.h \
+	src/spawner/unpack_cage.c \
+	src/spawner/unpack_cage.h \
+	src/spawner/unpack_tar.c
 
 if HAVE_CMOCKA
 spawner_tests = \
