@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "conf/config.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,16 +31,25 @@ image_path(const char *image, size_t *ret_len)
 }
 
 static bool
-has_dotdot(const char *path, size_t len)
+has_dotdot(const char *path)
 {
-	for (size_t at = 0; at < len;) {
-		size_t part = strcspn(path + at, "/");
+	while (*path != '\0') {
+		size_t part = strcspn(path, "/");
 
-		if (part == 2 && at + 2 <= len && memcmp(path + at, "..", 2) == 0)
+		if (part == 2 && memcmp(path, "..", 2) == 0)
 			return true;
-		at += part + 1;
+		path += part + (path[part] == '/');
 	}
 	return false;
+}
+
+/* A colon behind the last slash begins a tag, whatever follows it. */
+static bool
+has_good_tag(const char *tag)
+{
+	size_t len = strspn(tag, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+
+	return len > 0 && len <= 128 && tag[len] == '\0';
 }
 
 static bool
@@ -57,22 +67,30 @@ is_below(const char *path, const char *directory)
 /*
  * Both as written and with links resolved, so that neither a link inside an allowed directory nor an allowed
  * directory that is a link itself leads elsewhere. What does not exist is judged as written: the spawner says so.
+ * What can't be looked at is not judged at all: the spawner, who is root, would follow a link that is hidden here.
  */
-static bool
-is_allowed(const struct config *config, const char *path)
+static int
+check_allowed(const struct config *config, const char *image, const char *path, struct err *err)
 {
 	char real[PATH_MAX], root[PATH_MAX];
-	const char *resolved = realpath(path, real) != NULL ? real : path;
+	const char *resolved = realpath(path, real);
 
+	if (resolved == NULL && errno != ENOENT && errno != ENOTDIR)
+		return err_set(err, ERR_DENIED,
+			"image \"%s\" can't be looked at (%s): every directory on its path must be searchable by "
+			"the "
+			"service user",
+			image, strerror(errno));
 	for (size_t i = 0; i < config->local_image_paths.count; i++) {
 		const char *item = config->local_image_paths.items[i];
 
-		if (!is_below(path, item))
+		if (item[0] != '/' || !is_below(path, item))
 			continue;
-		if (resolved == path || is_below(resolved, realpath(item, root) != NULL ? root : item))
-			return true;
+		if (resolved == NULL || is_below(resolved, realpath(item, root) != NULL ? root : item))
+			return 0;
 	}
-	return false;
+	return err_set(err, ERR_DENIED, "image \"%s\" does not lie below a directory that local_image_paths allows",
+		image);
 }
 
 int
@@ -95,14 +113,19 @@ driver_image_resolve(const struct config *config, const char *image, char *ret_i
 			"image \"%s\" is of no known form; this version takes \"default\", dir:/absolute/path and "
 			"oci:/absolute/path[:tag], no registry names",
 			image);
-	if (path[0] != '/' || has_dotdot(path, len) || len >= sizeof plain)
+	if (len < sizeof plain) {
+		memcpy(plain, path, len);
+		plain[len] = '\0';
+	}
+	if (path[0] != '/' || len >= sizeof plain || has_dotdot(plain))
 		return err_set(
 			err, ERR_INVALID, "the path of image \"%s\" must be absolute and free of \"..\"", image);
-	memcpy(plain, path, len);
-	plain[len] = '\0';
-	if (wanted == image && strcmp(image, config->default_image) != 0 && !is_allowed(config, plain))
-		return err_set(err, ERR_DENIED,
-			"image \"%s\" does not lie below a directory that local_image_paths allows", image);
+	if (path[len] == ':' && !has_good_tag(path + len + 1))
+		return err_set(err, ERR_INVALID,
+			"the tag of image \"%s\" must be 1 to 128 letters, digits, \".\", \"_\" or \"-\"", image);
+	if (wanted == image && strcmp(image, config->default_image) != 0 &&
+		check_allowed(config, image, plain, err) != 0)
+		return -1;
 	if (!text_copy(ret_image, size, wanted))
 		return err_set(err, ERR_INVALID, "image \"%s\" is too long", image);
 	return 0;

@@ -27,6 +27,13 @@ tests_unit_backend_test_agent_client_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_backend_test_agent_client_LDADD = src/backend/libbackend.a src/http/libhttp.a src/base/libbase.a \
 	$(CMOCKA_LIBS) $(EVENT_LIBS) $(JSON_LIBS) $(MD_LIBS)
 
+check_PROGRAMS += tests/unit/backend/test_driver_image
+TESTS += tests/unit/backend/test_driver_image
+tests_unit_backend_test_driver_image_SOURCES = tests/unit/backend/test_driver_image.c
+tests_unit_backend_test_driver_image_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_backend_test_driver_image_LDADD = src/backend/libbackend.a src/base/libbase.a $(CMOCKA_LIBS) \
+	$(JSON_LIBS) $(MD_LIBS)
+
 check_PROGRAMS += tests/unit/backend/test_job_store
 TESTS += tests/unit/backend/test_job_store
 tests_unit_backend_test_job_store_SOURCES = tests/unit/backend/test_job_store.c

@@ -179,7 +179,7 @@ _Noreturn void
 imager_main(int images_fd, const struct image_name *name, int fd)
 {
 	struct imager im = { .images_fd = images_fd, .layout_fd = -1, .fd = fd };
-	struct err err;
+	struct err err = { 0 };
 	int rc;
 
 	umask(077);
@@ -188,6 +188,8 @@ imager_main(int images_fd, const struct image_name *name, int fd)
 		rc = oci_layout_open(name->path, &im.layout_fd, &err);
 	if (rc == 0 && fetch_image(&im, name->tag, &err) != 0)
 		rc = err_prefix(&err, "image oci:%.200s", name->path);
+	if (err.code == ERR_NO_SPACE)
+		(void)err_prefix(&err, "no room for the image, free disk space below state_dir");
 	if (rc == 0) {
 		memcpy(im.word.digest, im.image.digest, sizeof im.word.digest);
 		say(&im, IMAGER_DONE);

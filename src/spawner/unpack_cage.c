@@ -89,7 +89,7 @@ change_root(int root, int view, struct err *err)
 static int
 set_limits(struct err *err)
 {
-	struct rlimit none = { 0, 0 }, files = { 64, 64 };
+	struct rlimit none = { 0, 0 }, files = { 256, 256 };
 
 	if (setrlimit(RLIMIT_CORE, &none) != 0 || setrlimit(RLIMIT_NOFILE, &files) != 0)
 		return err_set_errno(err, errno, "limits of an unpacker");
