@@ -62,6 +62,8 @@ src_spawner_libspawner_a_SOURCES = \
 
 if HAVE_CMOCKA
 spawner_tests = \
+	tests/unit/spawner/test_imager \
+	tests/unit/spawner/test_layer \
 	tests/unit/spawner/test_sandbox
 check_PROGRAMS += $(spawner_tests)
 TESTS += $(spawner_tests)
@@ -71,9 +73,20 @@ spawner_test_ldadd = src/spawner/libspawner.a src/master/libmaster.a src/ipc/lib
 	src/base/libbase.a $(CMOCKA_LIBS) $(EVENT_LIBS) $(JSON_LIBS) $(CONFUSE_LIBS) $(ARCHIVE_LIBS) $(MD_LIBS) \
 	$(CAP_LIBS) $(SECCOMP_LIBS)
 spawner_test_bed = tests/unit/spawner/bed.c tests/unit/spawner/bed.h
+spawner_test_kit = tests/unit/spawner/layout_kit.c tests/unit/spawner/layout_kit.h
 
 tests_unit_spawner_test_sandbox_SOURCES = tests/unit/spawner/test_sandbox.c $(spawner_test_bed)
 tests_unit_spawner_test_sandbox_CPPFLAGS = $(spawner_test_cppflags)
 tests_unit_spawner_test_sandbox_CFLAGS = $(spawner_test_cflags)
 tests_unit_spawner_test_sandbox_LDADD = $(spawner_test_ldadd)
+
+tests_unit_spawner_test_imager_SOURCES = tests/unit/spawner/test_imager.c $(spawner_test_kit)
+tests_unit_spawner_test_imager_CPPFLAGS = $(spawner_test_cppflags)
+tests_unit_spawner_test_imager_CFLAGS = $(spawner_test_cflags)
+tests_unit_spawner_test_imager_LDADD = $(spawner_test_ldadd)
+
+tests_unit_spawner_test_layer_SOURCES = tests/unit/spawner/test_layer.c $(spawner_test_kit)
+tests_unit_spawner_test_layer_CPPFLAGS = $(spawner_test_cppflags)
+tests_unit_spawner_test_layer_CFLAGS = $(spawner_test_cflags)
+tests_unit_spawner_test_layer_LDADD = $(spawner_test_ldadd)
 endif
