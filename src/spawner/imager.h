@@ -2,7 +2,7 @@
  * imager.h - a child that reads one OCI image layout and unpacks what is missing.
  *
  * Layout and layers may come from anybody. It has no network; each layer is
- * unpacked by a child of its own that is rooted in the layer's directory and
+ * unpacked by a child of its own that is caged in the layer's directory and
  * keeps only the rights to own files (unpack.h).
  */
 /* SPDX-License-Identifier: MIT */
