@@ -62,6 +62,7 @@ src_spawner_libspawner_a_SOURCES = \
 
 if HAVE_CMOCKA
 spawner_tests = \
+	tests/unit/spawner/test_cage \
 	tests/unit/spawner/test_imager \
 	tests/unit/spawner/test_layer \
 	tests/unit/spawner/test_sandbox
@@ -89,4 +90,9 @@ tests_unit_spawner_test_layer_SOURCES = tests/unit/spawner/test_layer.c $(spawne
 tests_unit_spawner_test_layer_CPPFLAGS = $(spawner_test_cppflags)
 tests_unit_spawner_test_layer_CFLAGS = $(spawner_test_cflags)
 tests_unit_spawner_test_layer_LDADD = $(spawner_test_ldadd)
+
+tests_unit_spawner_test_cage_SOURCES = tests/unit/spawner/test_cage.c $(spawner_test_kit)
+tests_unit_spawner_test_cage_CPPFLAGS = $(spawner_test_cppflags)
+tests_unit_spawner_test_cage_CFLAGS = $(spawner_test_cflags)
+tests_unit_spawner_test_cage_LDADD = $(spawner_test_ldadd)
 endif

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <linux/sched.h>
 #include <sha2.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -27,12 +28,23 @@ struct feeder {
 	int pipe_fd, report_fd;
 };
 
+/* In a process namespace of its own: it is still root, and could send signals to all that root runs. */
+static pid_t
+fork_alone(void)
+{
+	struct clone_args args = { .flags = CLONE_NEWPID, .exit_signal = SIGCHLD };
+
+	return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+}
+
+/* Whether the parent lives is not asked for: without it the pipe ends, and nobody takes the result. */
 static _Noreturn void
 run_child(int dir_fd, int pipe_fd, int report_fd)
 {
 	int kept[] = { dir_fd, pipe_fd, report_fd }, layer_fd;
 	struct unpack_word word = { .kind = UNPACK_FAILED };
 
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	child_keep_only(kept, sizeof kept / sizeof *kept);
 	if (cage_enter(dir_fd, &layer_fd, &word.why) != 0)
 		(void)send(report_fd, &word, sizeof word, MSG_NOSIGNAL);
@@ -48,7 +60,6 @@ start_child(int dir_fd, struct feeder *ret, struct err *err)
 	AUTO_FD pipe_write = -1;
 	AUTO_FD report_ours = -1;
 	AUTO_FD report_theirs = -1;
-	pid_t parent = getpid();
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
@@ -60,13 +71,9 @@ start_child(int dir_fd, struct feeder *ret, struct err *err)
 		return err_set_errno(err, errno, "socketpair of an unpacker");
 	report_ours = ends[0];
 	report_theirs = ends[1];
-	ret->pid = fork();
-	if (ret->pid == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-		if (getppid() != parent)
-			_exit(1);
+	ret->pid = fork_alone();
+	if (ret->pid == 0)
 		run_child(dir_fd, pipe_read, report_theirs);
-	}
 	if (ret->pid < 0)
 		return err_set_errno(err, errno, "fork of an unpacker");
 	ret->pipe_fd = STEAL_FD(pipe_write);

@@ -4,7 +4,7 @@
  * The root is an empty read-only tmpfs and the layer's directory is mounted on
  * /layer, without devices, set-user-id or execution. So ".." and absolute links
  * end in the cage, and there is nothing of the layer where libraries look for their
- * own files (/lib, /usr/lib, /etc). No network, no other descriptors.
+ * own files (/lib, /usr/lib, /etc). No network, no other processes, no other descriptors.
  *
  * What is kept of root's rights, and why: CHOWN, FOWNER, FSETID to give files their
  * owners and set-id bits, DAC_OVERRIDE to write into directories whose modes

@@ -9,12 +9,14 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -26,9 +28,12 @@ struct err kit_err;
 void
 kit_require_root(void)
 {
-	if (geteuid() == 0)
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH };
+	AUTO_FD here = (int)syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof how);
+
+	if (geteuid() == 0 && here >= 0)
 		return;
-	fprintf(stderr, "SKIPPED: unpacking layers needs root\n");
+	fprintf(stderr, "SKIPPED: unpacking layers needs root and openat2, which valgrind may not know\n");
 	exit(SKIP);
 }
 
