@@ -1,7 +1,11 @@
 """What an image may lack or say (fault group F, images of N)."""
 
+import os
+import signal
+
 import images
 import pytest
+from orchard_server import eventually
 
 
 def test_b037_no_bash(server, busybox):
@@ -117,4 +121,28 @@ def test_b110_image_without_anything(server, image_dir):
     (image_dir / "empty").mkdir(exist_ok=True)
     box = server.create(image=f"dir:{image_dir}/empty")
     assert box.exec(["/bin/true"])["exit_code"] == 127
+    box.delete()
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as listing:
+        return [int(word) for word in listing.read().split()]
+
+
+def test_unpacking_outlives_the_spawner(make_server, image_dir, debian):
+    """Whoever unpacks dies with the spawner; the next one clears the half layer away and starts again."""
+    path = images.oci_layout(image_dir / "large", images.debian())
+    server = make_server().start()
+    spawner = server.processes()["spawner"][0]
+    box = server.create(image=f"oci:{path}", wait=False)
+    imager, unpacker = eventually(
+        lambda: next(((one, two) for one in children(spawner) for two in children(one)), None), what="unpacker")
+    assert box.client.get(box.url).json()["status_message"] == "unpacking layer 1 of 1"
+    os.kill(spawner, signal.SIGKILL)
+    eventually(lambda: not os.path.exists(f"/proc/{imager}") and not os.path.exists(f"/proc/{unpacker}"),
+               what="the end of the unpackers")
+    box.wait_ready()
+    assert box.out("git --version").startswith("git version")
+    unfinished = [name for name in os.listdir(server.state_dir / "images/tmp") if not name.endswith(".lock")]
+    assert not unfinished and len(os.listdir(server.state_dir / "images/layers")) == 1
     box.delete()
