@@ -28,7 +28,7 @@ proc_read_text(const char *path, char *buf, size_t size)
 }
 
 static bool
-proc_read_stat(pid_t pid, char *ret_state, uint64_t *ret_start)
+proc_read_stat(pid_t pid, char *ret_state, pid_t *ret_parent, uint64_t *ret_start)
 {
 	char path[64], text[1024];
 	const char *p;
@@ -42,6 +42,7 @@ proc_read_stat(pid_t pid, char *ret_state, uint64_t *ret_start)
 	if (p == NULL || p[1] != ' ' || p[2] == '\0')
 		return false;
 	*ret_state = p[2];
+	*ret_parent = (pid_t)strtol(p + 3, NULL, 10);
 	/* p stands in front of field 3; field 22 is 19 blanks further. */
 	p++;
 	for (int field = 3; field < 22; field++) {
@@ -57,18 +58,30 @@ uint64_t
 proc_start_time(pid_t pid)
 {
 	uint64_t start;
+	pid_t parent;
 	char state;
 
-	return proc_read_stat(pid, &state, &start) ? start : 0;
+	return proc_read_stat(pid, &state, &parent, &start) ? start : 0;
+}
+
+pid_t
+proc_parent(pid_t pid)
+{
+	uint64_t start;
+	pid_t parent;
+	char state;
+
+	return proc_read_stat(pid, &state, &parent, &start) ? parent : 0;
 }
 
 bool
 proc_is_alive(pid_t pid, uint64_t start_time)
 {
 	uint64_t start;
+	pid_t parent;
 	char state;
 
-	if (!proc_read_stat(pid, &state, &start))
+	if (!proc_read_stat(pid, &state, &parent, &start))
 		return false;
 	return start == start_time && state != 'Z' && state != 'X';
 }

@@ -9,6 +9,8 @@
 
 /* Field 22 of /proc/PID/stat (clock ticks since boot); 0 when there is no such process. */
 uint64_t proc_start_time(pid_t pid);
+/* Its parent; 0 when there is no such process (or the parent is outside our pid namespace). */
+pid_t proc_parent(pid_t pid);
 /* True while that very process exists (a zombie does not count). */
 bool proc_is_alive(pid_t pid, uint64_t start_time);
 /* /proc/sys/kernel/random/boot_id, 36 characters and NUL; all-zero UUID if unreadable. */

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "base/text.h"
 #include "spawner/cgroup_find.h"
 
@@ -18,13 +19,17 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	CPU_PERIOD_US = 100000,
 	AGENT_PIDS = 16, /* v2: what the agent may use beside the commands */
 	KILL_ROUNDS = 64,
+	LEAVE_ROUNDS = 32,
 	RETRY_US = 500
 };
+
+#define SERVICE_LEAF "service" /* where the server itself stands on v2 */
 
 static const char *const controller_names[CGROUP_CONTROLLERS] = { "cpu", "memory", "pids" };
 
@@ -69,29 +74,66 @@ file_has_word(int dir, const char *file, const char *word)
 	return false;
 }
 
-/*
- * A v2 group with controllers for its children may hold no process itself (the
- * root may). Moves what stands in ours into `service/`, which is only right
- * where the group was delegated to us: then all in it is ours.
- */
-static void
-leave_inner_group(int own)
+/* The master, and what it started. */
+static bool
+is_ours(pid_t pid)
 {
-	AUTO_FD leaf = make_dir(own, "service");
-	AUTO_FREE char *text = NULL;
-	char *save = NULL;
+	pid_t master = getppid();
+
+	while (pid > 1 && pid != master)
+		pid = proc_parent(pid);
+	return pid == master;
+}
+
+/* The processes directly in dir, one number a line; "" when there are none. */
+static char *
+read_members(int dir)
+{
+	char *text;
 	struct err err;
 	size_t len;
 
-	if (leaf < 0 || file_read_at(own, "cgroup.procs", 1 << 20, &text, &len, &err) != 0)
-		return;
-	for (char *pid = strtok_r(text, "\n", &save); pid != NULL; pid = strtok_r(NULL, "\n", &save))
-		(void)put(leaf, "cgroup.procs", pid);
+	return file_read_at(dir, "cgroup.procs", 1 << 20, &text, &len, &err) == 0 ? text : NULL;
+}
+
+/*
+ * A v2 group that hands controllers on may hold no process itself; only the root may, which has no
+ * cgroup.type. So we move down into a leaf, but only us: a shell that shares the group stays, and then the
+ * group can't be used. Before any controller is handed on: the first alone, cpu, would be taken, and make ours
+ * a group of threads.
+ */
+static int
+leave_inner_group(struct cgroup_host *host, int own, const char *path)
+{
+	AUTO_FD leaf = -1;
+
+	if (faccessat(own, "cgroup.type", F_OK, 0) != 0)
+		return 0;
+	/* Others of ours may be forked meanwhile, at most until the master itself has moved. */
+	for (int round = 0; round < LEAVE_ROUNDS; round++) {
+		AUTO_FREE char *members = read_members(own);
+		char *save = NULL;
+
+		if (members == NULL || members[0] == '\0')
+			return members != NULL ? 0 : -1;
+		for (char *pid = strtok_r(members, "\n", &save); pid != NULL; pid = strtok_r(NULL, "\n", &save)) {
+			if (!is_ours((pid_t)strtol(pid, NULL, 10))) {
+				snprintf(host->why, sizeof host->why,
+					"cgroup %.120s holds other processes too (pid %.10s)", path, pid);
+				return -1;
+			}
+			if (leaf < 0)
+				leaf = make_dir(own, SERVICE_LEAF);
+			(void)put(leaf, "cgroup.procs", pid);
+		}
+	}
+	snprintf(host->why, sizeof host->why, "cgroup %.120s can't be left for a leaf of its own", path);
+	return -1;
 }
 
 /* Hands controllers on to the children of dir; returns whether name is there for them. */
 static bool
-pass_controller(int dir, const char *name, bool own)
+pass_controller(int dir, const char *name)
 {
 	char word[32];
 
@@ -100,12 +142,21 @@ pass_controller(int dir, const char *name, bool own)
 	if (!file_has_word(dir, "cgroup.controllers", name))
 		return false;
 	snprintf(word, sizeof word, "+%s", name);
-	if (put(dir, "cgroup.subtree_control", word) == 0)
-		return true;
-	if (!own || errno != EBUSY)
-		return false;
-	leave_inner_group(dir);
 	return put(dir, "cgroup.subtree_control", word) == 0;
+}
+
+/* A spawner that is started again stands in the leaf already: back to the group that holds the sandboxes. */
+static void
+leave_leaf_name(char *path, const char *name)
+{
+	char beside[PATH_MAX];
+	char *slash = strrchr(path, '/');
+
+	if (slash == NULL || strcmp(slash + 1, SERVICE_LEAF) != 0 ||
+		snprintf(beside, sizeof beside, "%.*s/%s", (int)(slash - path), path, name) >= (int)sizeof beside)
+		return;
+	if (access(beside, F_OK) == 0)
+		*slash = '\0';
 }
 
 static void
@@ -116,6 +167,8 @@ open_v2(struct cgroup_host *host, const char *parent, const char *name)
 
 	if (!cgroup_find_dir(NULL, parent, path, sizeof path))
 		return;
+	if (parent[0] == '\0')
+		leave_leaf_name(path, name);
 	if (parent[0] != '\0')
 		(void)mkdir(path, 0755);
 	own = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -126,9 +179,12 @@ open_v2(struct cgroup_host *host, const char *parent, const char *name)
 		return;
 	}
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
-		if (host->v1_fd[i] < 0)
-			host->v2_limit[i] = pass_controller(own, controller_names[i], true) &&
-				pass_controller(host->v2_fd, controller_names[i], false);
+		if (host->v1_fd[i] >= 0 || !file_has_word(own, "cgroup.controllers", controller_names[i]))
+			continue;
+		if (leave_inner_group(host, own, path) != 0)
+			return;
+		host->v2_limit[i] = pass_controller(own, controller_names[i]) &&
+			pass_controller(host->v2_fd, controller_names[i]);
 	}
 }
 
@@ -353,8 +409,9 @@ cgroup_box_make(const struct cgroup_host *host, const char *id, const struct cgr
 	cgroup_box_init(ret_box);
 	if (host->missing[0] != '\0')
 		return err_set(err, ERR_UNSUPPORTED,
-			"this host offers no cgroup controller for: %s%s%s; delegate it to the service "
-			"(Delegate=yes)",
+			"this host offers no cgroup controller for: %s%s%s; run the service with Delegate=yes, or "
+			"set "
+			"cgroup_parent = / where no service manager minds",
 			host->missing, host->why[0] != '\0' ? " - " : "", host->why);
 	if (host->v2_fd >= 0 && make_v2(host, id, limits, owner, ret_box, err) != 0)
 		goto failed;

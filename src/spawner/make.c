@@ -114,7 +114,15 @@ write_id_map(pid_t pid, const char *file, uid_t first, struct err *err)
 static int
 build_mounts(struct making *m, int userns, int mounts[ENTER_MOUNTS], struct err *err)
 {
-	if (rootfs_build(m->box_fd, m->image.layers, m->image.layer_count, userns, &mounts[ENTER_ROOT], err) != 0 ||
+	struct rootfs_plan plan = {
+		.box_fd = m->box_fd,
+		.scratch_fd = m->site->pieces_fd,
+		.userns_fd = userns,
+		.layers = m->image.layers,
+		.layer_count = m->image.layer_count,
+	};
+
+	if (rootfs_build(&plan, &mounts[ENTER_ROOT], err) != 0 ||
 		pieces_view(m->site->pieces_fd, userns, &mounts[ENTER_DEV], err) != 0)
 		return -1;
 	return 0;

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
@@ -159,21 +160,64 @@ make_overlay(int box_fd, const int *views, size_t count, int *ret_mount, struct 
 	return 0;
 }
 
-int
-rootfs_build(int box_fd, const int *layers, size_t count, int userns_fd, int *ret_mount, struct err *err)
+/*
+ * Before Linux 6.15 overlay takes only layers that are mounted somewhere. They are, one on the other, in a
+ * directory of this process's own, while the overlay is made; it keeps private copies of them.
+ */
+static int
+make_overlay_attached(const struct rootfs_plan *plan, const int *views, int *ret_mount, struct err *err)
 {
-	int *views = calloc(count, sizeof *views);
+	char name[32], path[FD_PATH];
+	size_t attached = 0;
+	int rc = 0;
+
+	snprintf(name, sizeof name, "views-%d", (int)getpid());
+	if (mkdirat(plan->scratch_fd, name, 0700) != 0 && errno != EEXIST)
+		return err_set_errno(err, errno, "directory to mount image layers in");
+	while (attached < plan->layer_count && rc == 0) {
+		if (move_mount(views[attached], "", plan->scratch_fd, name, MOVE_MOUNT_F_EMPTY_PATH) != 0)
+			rc = err_set_errno(err, errno, "mount an image layer");
+		else
+			attached++;
+	}
+	if (rc == 0)
+		rc = make_overlay(plan->box_fd, views, plan->layer_count, ret_mount, err);
+	while (attached > 0) {
+		fd_path(views[--attached], path);
+		umount2(path, MNT_DETACH);
+	}
+	unlinkat(plan->scratch_fd, name, AT_REMOVEDIR);
+	return rc;
+}
+
+static int
+make_overlay_somehow(const struct rootfs_plan *plan, const int *views, int *ret_mount, struct err *err)
+{
+	static bool needs_attached; /* learnt from the first refusal; a property of the kernel */
+
+	if (!needs_attached && make_overlay(plan->box_fd, views, plan->layer_count, ret_mount, err) == 0)
+		return 0;
+	if (make_overlay_attached(plan, views, ret_mount, err) != 0)
+		return -1;
+	needs_attached = true;
+	return 0;
+}
+
+int
+rootfs_build(const struct rootfs_plan *plan, int *ret_mount, struct err *err)
+{
+	int *views = calloc(plan->layer_count, sizeof *views);
 	size_t made = 0;
 	int rc = 0;
 
 	if (views == NULL)
 		abort();
-	while (made < count && rc == 0) {
-		rc = view_layer(layers[made], userns_fd, &views[made], err);
+	while (made < plan->layer_count && rc == 0) {
+		rc = view_layer(plan->layers[made], plan->userns_fd, &views[made], err);
 		made += rc == 0;
 	}
 	if (rc == 0)
-		rc = make_overlay(box_fd, views, count, ret_mount, err);
+		rc = make_overlay_somehow(plan, views, ret_mount, err);
 	for (size_t i = 0; i < made; i++)
 		close(views[i]);
 	free(views);

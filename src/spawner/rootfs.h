@@ -9,11 +9,15 @@
 
 struct err;
 
-/*
- * Builds the overlay as a detached mount. layers are directories, top first; they
- * are seen through the ids of userns_fd and never written. box_fd holds upper/ and work/.
- */
-int
-rootfs_build(int box_fd, const int *layers, size_t count, int userns_fd, int *ret_mount, struct err *err) MUSTCHECK;
+struct rootfs_plan {
+	int box_fd; /* holds upper/ and work/ */
+	int scratch_fd; /* a directory of this mount namespace where layers may be mounted for a moment */
+	int userns_fd; /* whose ids the layers are seen through */
+	const int *layers; /* directories, top first; never written */
+	size_t layer_count;
+};
+
+/* Builds the overlay as a detached mount. */
+int rootfs_build(const struct rootfs_plan *plan, int *ret_mount, struct err *err) MUSTCHECK;
 
 #endif
