@@ -24,3 +24,8 @@ dist-hook:
 		test -e "$$copy" || test -L "$$copy" || \
 			{ mkdir -p "$${copy%/*}" && cp -pP "$$file" "$$copy"; } || exit 1; \
 	done
+
+# Debian's kernel and a pure cgroup v2 host, in a virtual machine; see tests/vm/README.md.
+.PHONY: check-vm
+check-vm: all
+	$(top_srcdir)/tests/vm/check-vm .

@@ -76,25 +76,30 @@ set_string(int fs, const char *key, const char *value, struct err *err)
 	return err_set_errno(err, why, "overlay option %s (%s)", key, reason);
 }
 
-/* One option per layer where the kernel takes it (6.7), else all in one text of limited length. */
+/* How this kernel takes the lower layers; learnt from its refusals. */
+enum lower_way {
+	LOWER_DETACHED, /* one option a layer, mounted nowhere: from Linux 6.15 on */
+	LOWER_ATTACHED, /* one option a layer: from 6.7 on */
+	LOWER_JOINED, /* all in one text of limited length */
+	LOWER_WAYS
+};
+
 static int
-set_lower(int fs, const int *views, size_t count, struct err *err)
+set_lower(int fs, enum lower_way way, const int *views, size_t count, struct err *err)
 {
-	char all[LOWER_TEXT_MAX + 1], path[FD_PATH];
+	char all[LOWER_TEXT_MAX + 1] = "", path[FD_PATH];
 	size_t len = 0;
 
-	fd_path(views[0], path);
-	if (fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir+", path, 0) == 0) {
-		for (size_t i = 1; i < count; i++) {
-			fd_path(views[i], path);
-			if (set_string(fs, "lowerdir+", path, err) != 0)
-				return -1;
-		}
-		return 0;
-	}
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && way != LOWER_JOINED; i++) {
 		fd_path(views[i], path);
-		len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i > 0 ? ":" : "", path);
+		if (set_string(fs, "lowerdir+", path, err) != 0)
+			return -1;
+	}
+	if (way != LOWER_JOINED)
+		return 0;
+	/* Names below the working directory, see attach_views. */
+	for (size_t i = 0; i < count; i++) {
+		len += (size_t)snprintf(all + len, sizeof all - len, "%s%zu", i > 0 ? ":" : "", i);
 		if (len >= sizeof all)
 			return err_set(err, ERR_UNSUPPORTED,
 				"an image of %zu layers needs Linux 6.7 or newer; squash it to fewer layers",
@@ -141,18 +146,18 @@ explain(int fs, int box_fd, int why, struct err *err)
 }
 
 static int
-make_overlay(int box_fd, const int *views, size_t count, int *ret_mount, struct err *err)
+make_overlay(const struct rootfs_plan *plan, enum lower_way way, const int *views, int *ret_mount, struct err *err)
 {
 	AUTO_FD fs = fsopen("overlay", FSOPEN_CLOEXEC);
 	int mnt;
 
 	if (fs < 0)
 		return err_set_errno(err, errno, "overlay filesystem (is the kernel module there?)");
-	if (set_string(fs, "source", "overlay", err) != 0 || set_lower(fs, views, count, err) != 0 ||
-		set_upper(fs, box_fd, err) != 0)
+	if (set_string(fs, "source", "overlay", err) != 0 ||
+		set_lower(fs, way, views, plan->layer_count, err) != 0 || set_upper(fs, plan->box_fd, err) != 0)
 		return -1;
 	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0)
-		return explain(fs, box_fd, errno, err);
+		return explain(fs, plan->box_fd, errno, err);
 	mnt = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
 	if (mnt < 0)
 		return err_set_errno(err, errno, "overlay mount");
@@ -160,51 +165,68 @@ make_overlay(int box_fd, const int *views, size_t count, int *ret_mount, struct 
 	return 0;
 }
 
+/* Mounts the views as 0, 1, 2... below dir; returns how many. */
+static size_t
+attach_views(int dir, const int *views, size_t count, struct err *err)
+{
+	char name[24];
+
+	for (size_t i = 0; i < count; i++) {
+		snprintf(name, sizeof name, "%zu", i);
+		if (mkdirat(dir, name, 0700) != 0 ||
+			move_mount(views[i], "", dir, name, MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+			err_set_errno(err, errno, "mount an image layer");
+			return i;
+		}
+	}
+	return count;
+}
+
+static void
+detach_views(int dir, const int *views, size_t count)
+{
+	char name[24], path[FD_PATH];
+
+	for (size_t i = 0; i < count; i++) {
+		fd_path(views[i], path);
+		umount2(path, MNT_DETACH);
+		snprintf(name, sizeof name, "%zu", i);
+		unlinkat(dir, name, AT_REMOVEDIR);
+	}
+}
+
 /*
- * Before Linux 6.15 overlay takes only layers that are mounted somewhere. They are, one on the other, in a
- * directory of this process's own, while the overlay is made; it keeps private copies of them.
+ * The layers are mounted in a directory of this process's own while the overlay is made; it keeps private
+ * copies of them. Helpers have one thread and use no relative path elsewhere, so they may stand there.
  */
 static int
-make_overlay_attached(const struct rootfs_plan *plan, const int *views, int *ret_mount, struct err *err)
+make_overlay_attached(
+	const struct rootfs_plan *plan, enum lower_way way, const int *views, int *ret_mount, struct err *err)
 {
-	char name[32], path[FD_PATH];
-	size_t attached = 0;
-	int rc = 0;
+	AUTO_FD dir = -1;
+	char name[32];
+	size_t attached;
+	int rc = -1;
 
 	snprintf(name, sizeof name, "views-%d", (int)getpid());
 	if (mkdirat(plan->scratch_fd, name, 0700) != 0 && errno != EEXIST)
 		return err_set_errno(err, errno, "directory to mount image layers in");
-	while (attached < plan->layer_count && rc == 0) {
-		if (move_mount(views[attached], "", plan->scratch_fd, name, MOVE_MOUNT_F_EMPTY_PATH) != 0)
-			rc = err_set_errno(err, errno, "mount an image layer");
-		else
-			attached++;
-	}
-	if (rc == 0)
-		rc = make_overlay(plan->box_fd, views, plan->layer_count, ret_mount, err);
-	while (attached > 0) {
-		fd_path(views[--attached], path);
-		umount2(path, MNT_DETACH);
-	}
+	dir = openat(plan->scratch_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || fchdir(dir) != 0)
+		return err_set_errno(err, errno, "directory to mount image layers in");
+	attached = attach_views(dir, views, plan->layer_count, err);
+	if (attached == plan->layer_count)
+		rc = make_overlay(plan, way, views, ret_mount, err);
+	detach_views(dir, views, attached);
+	if (chdir("/") != 0)
+		return err_set_errno(err, errno, "leave the directory of image layers");
 	unlinkat(plan->scratch_fd, name, AT_REMOVEDIR);
 	return rc;
 }
 
+/* One way, with views of its own: a mount that was taken off can't be put anywhere again. */
 static int
-make_overlay_somehow(const struct rootfs_plan *plan, const int *views, int *ret_mount, struct err *err)
-{
-	static bool needs_attached; /* learnt from the first refusal; a property of the kernel */
-
-	if (!needs_attached && make_overlay(plan->box_fd, views, plan->layer_count, ret_mount, err) == 0)
-		return 0;
-	if (make_overlay_attached(plan, views, ret_mount, err) != 0)
-		return -1;
-	needs_attached = true;
-	return 0;
-}
-
-int
-rootfs_build(const struct rootfs_plan *plan, int *ret_mount, struct err *err)
+build_in_one_way(const struct rootfs_plan *plan, enum lower_way way, int *ret_mount, struct err *err)
 {
 	int *views = calloc(plan->layer_count, sizeof *views);
 	size_t made = 0;
@@ -217,9 +239,24 @@ rootfs_build(const struct rootfs_plan *plan, int *ret_mount, struct err *err)
 		made += rc == 0;
 	}
 	if (rc == 0)
-		rc = make_overlay_somehow(plan, views, ret_mount, err);
+		rc = way == LOWER_DETACHED ? make_overlay(plan, way, views, ret_mount, err)
+					   : make_overlay_attached(plan, way, views, ret_mount, err);
 	for (size_t i = 0; i < made; i++)
 		close(views[i]);
 	free(views);
+	return rc;
+}
+
+int
+rootfs_build(const struct rootfs_plan *plan, int *ret_mount, struct err *err)
+{
+	static enum lower_way known; /* a property of the kernel */
+	int rc = -1;
+
+	for (enum lower_way way = known; way < LOWER_WAYS && rc != 0; way++) {
+		rc = build_in_one_way(plan, way, ret_mount, err);
+		if (rc == 0)
+			known = way;
+	}
 	return rc;
 }
