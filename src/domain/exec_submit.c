@@ -23,6 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SILENT_WAIT_MS = 3000 };
+
 struct exec_submit {
 	LIST_ENTRY(exec_submit) link;
 	struct service *service;
@@ -34,6 +36,7 @@ struct exec_submit {
 	struct json_object *spec; /* owned; handed to the exec */
 	struct watch watch;
 	struct event *timer; /* NULL: it does not wait */
+	bool silent; /* it waits for an agent that did not answer the last time */
 	exec_submitted_f *done;
 	void *arg;
 	bool *ret_over; /* set when it is freed while exec_submit() runs */
@@ -167,8 +170,13 @@ submit_on_time(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	err_set(&err, ERR_NOT_READY, "the sandbox \"%s\" is still pending; wait for it to become ready",
-		submit->sandbox_id);
+	if (submit->silent)
+		err_set(&err, ERR_AGENT_UNREACHABLE,
+			"the agent of sandbox \"%s\" does not answer; try again, or delete the sandbox",
+			submit->sandbox_id);
+	else
+		err_set(&err, ERR_NOT_READY, "the sandbox \"%s\" is still pending; wait for it to become ready",
+			submit->sandbox_id);
 	exec_submit_tell(submit, NULL, &err);
 }
 
@@ -176,9 +184,11 @@ submit_on_time(evutil_socket_t fd, short what, void *arg)
 static int64_t
 readiness_ms(const struct service *service, const struct sandbox_record *sandbox)
 {
-	int64_t wait = service->config->readiness_wait_seconds * 1000;
-	int64_t left = sandbox->created_ms + sandbox->create_timeout_s * 1000 - clock_boot_ms();
+	int64_t wait = service->config->readiness_wait_seconds * 1000, left;
 
+	if (sandbox->status == SANDBOX_READY)
+		return wait < SILENT_WAIT_MS ? wait : SILENT_WAIT_MS;
+	left = sandbox->created_ms + sandbox->create_timeout_s * 1000 - clock_boot_ms();
 	return left < wait ? left : wait;
 }
 
@@ -214,10 +224,11 @@ submit_look(struct exec_submit *submit)
 		return;
 	}
 	memcpy(submit->sandbox_uid, sandbox.uid, sizeof submit->sandbox_uid);
-	if (sandbox.status == SANDBOX_READY) {
+	submit->silent = sandbox.status == SANDBOX_READY && !sandbox.ready;
+	if (sandbox.status == SANDBOX_READY && sandbox.ready) {
 		watch_remove(&submit->watch);
 		submit_admit(submit, slot, &sandbox);
-	} else if (sandbox.status == SANDBOX_PENDING || sandbox.status == SANDBOX_UNSCHEDULABLE) {
+	} else if (submit->silent || sandbox.status == SANDBOX_PENDING || sandbox.status == SANDBOX_UNSCHEDULABLE) {
 		submit_wait(submit, slot, &sandbox);
 	} else {
 		err_set(&err, ERR_NOT_READY, "the sandbox \"%s\" is not ready but %s%s%s", sandbox.id,

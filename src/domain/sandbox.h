@@ -50,7 +50,7 @@ int sandbox_get(struct service *service, const char *tenant, const char *id, str
 	struct err *err) MUSTCHECK;
 /* Newest first. Returns how many were stored (at most max); *ret_cursor is "" at the end. */
 struct sandbox_filter {
-	const char *label_name, *label_value; /* NULL: any */
+	const char *label; /* "name=value", each label is compared as that; NULL: any */
 	int status; /* enum sandbox_status or -1 */
 	const char *cursor; /* of the page before; NULL: the first */
 	uint32_t limit;
@@ -84,6 +84,8 @@ void sandbox_lost(struct service *service, uint32_t slot, const char *uid, const
 
 /* Is its agent, which did not answer, back? Asks until it is; nothing to do for any other. */
 void sandbox_probe(struct service *service, uint32_t slot);
+/* Does its agent, which nobody doubts, answer? If not, the sandbox is not ready until it does. */
+void sandbox_check(struct service *service, uint32_t slot, const struct sandbox_record *record);
 
 /* The shapes of the REST API. */
 struct json_object *sandbox_json(const struct sandbox_record *record); /* GET */

@@ -55,18 +55,27 @@ cursor_read(const char *cursor, struct list_place *ret, struct err *err)
 	return 0;
 }
 
+/* The pair is compared as one text: a name may hold a "=" itself. */
 static bool
-label_matches(const struct sandbox_record *record, const struct sandbox_filter *filter)
+label_matches(const struct sandbox_record *record, const char *label)
 {
 	AUTO_JSON struct json_object *labels = NULL;
-	struct json_object *value;
 	struct err err;
 
-	if (filter->label_name == NULL)
+	if (label == NULL)
 		return true;
 	labels = json_parse(record->labels, strlen(record->labels), &err);
-	return labels != NULL && json_object_object_get_ex(labels, filter->label_name, &value) &&
-		(filter->label_value == NULL || strcmp(json_object_get_string(value), filter->label_value) == 0);
+	if (labels == NULL)
+		return false;
+	json_object_object_foreach(labels, name, value)
+	{
+		size_t len = strlen(name);
+
+		if (strncmp(label, name, len) == 0 && label[len] == '=' &&
+			strcmp(label + len + 1, json_object_get_string(value)) == 0)
+			return true;
+	}
+	return false;
 }
 
 static bool
@@ -75,7 +84,8 @@ list_matches(const struct sandbox_record *record, const char *tenant, const stru
 	if (record->status == SANDBOX_DELETING || record->status == SANDBOX_DOUBTFUL ||
 		strcmp(record->tenant, tenant) != 0)
 		return false;
-	return (filter->status < 0 || record->status == (uint32_t)filter->status) && label_matches(record, filter);
+	return (filter->status < 0 || record->status == (uint32_t)filter->status) &&
+		label_matches(record, filter->label);
 }
 
 /* Every place behind `after` that matches, unsorted. */

@@ -3,7 +3,8 @@
  *
  * `ready` is what the last attempt to reach the agent showed. Whoever sees it
  * fail clears it and probes; the reaper does the same for records whose prober
- * died. A probe ends with an answer or with the sandbox.
+ * died, and checks in turn those that nobody has a reason to doubt. A probe ends
+ * with an answer or with the sandbox.
  */
 /* SPDX-License-Identifier: MIT */
 #include "domain/sandbox_priv.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBE_TIMEOUT_MS = 5000, PROBE_FIRST_MS = 100, PROBE_LAST_MS = 5000 };
+enum { CHECK_TIMEOUT_MS = 10000, PROBE_TIMEOUT_MS = 5000, PROBE_FIRST_MS = 100, PROBE_LAST_MS = 5000 };
 
 struct sandbox_probe {
 	LIST_ENTRY(sandbox_probe) link;
@@ -26,6 +27,7 @@ struct sandbox_probe {
 	uint32_t slot;
 	char uid[ID_UUID_SIZE];
 	int64_t pause_ms;
+	bool checking; /* the first question to an agent that is taken to be well */
 };
 
 static void
@@ -88,6 +90,9 @@ probe_on_answer(const struct agent_answer *answer, void *arg)
 
 	probe->call = NULL;
 	if (answer->outcome != AGENT_JOB) {
+		if (probe->checking)
+			set_ready(probe->service, probe->slot, probe->uid, false);
+		probe->checking = false;
 		probe_again(probe);
 		return;
 	}
@@ -106,18 +111,18 @@ probe_on_time(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (!sandbox_read_life(probe->service, probe->slot, probe->uid, &record) ||
-		record.status != SANDBOX_READY || record.ready) {
+		record.status != SANDBOX_READY || (record.ready && !probe->checking)) {
 		probe_free(probe);
 		return;
 	}
 	target = service_target(&record);
-	if (agent_health(probe->service->agents, &target, PROBE_TIMEOUT_MS, probe_on_answer, probe, &probe->call,
-		    &err) != 0)
+	if (agent_health(probe->service->agents, &target, probe->checking ? CHECK_TIMEOUT_MS : PROBE_TIMEOUT_MS,
+		    probe_on_answer, probe, &probe->call, &err) != 0)
 		probe_again(probe);
 }
 
 static void
-probe_begin(struct service *service, uint32_t slot, const char *uid)
+probe_begin(struct service *service, uint32_t slot, const char *uid, bool checking)
 {
 	struct sandbox_probe *probe;
 
@@ -128,6 +133,7 @@ probe_begin(struct service *service, uint32_t slot, const char *uid)
 	probe->service = service;
 	probe->slot = slot;
 	probe->pause_ms = PROBE_FIRST_MS;
+	probe->checking = checking;
 	snprintf(probe->uid, sizeof probe->uid, "%s", uid);
 	probe->timer = service_timer(service, probe_on_time, probe);
 	LIST_INSERT_HEAD(&service->probes, probe, link);
@@ -138,7 +144,7 @@ void
 sandbox_unreachable(struct service *service, uint32_t slot, const struct sandbox_record *record)
 {
 	set_ready(service, slot, record->uid, false);
-	probe_begin(service, slot, record->uid);
+	probe_begin(service, slot, record->uid, false);
 }
 
 void
@@ -148,5 +154,11 @@ sandbox_probe(struct service *service, uint32_t slot)
 
 	if (sandbox_table_read(service_sandboxes(service), slot, &record) && record.status == SANDBOX_READY &&
 		!record.ready)
-		probe_begin(service, slot, record.uid);
+		probe_begin(service, slot, record.uid, false);
+}
+
+void
+sandbox_check(struct service *service, uint32_t slot, const struct sandbox_record *record)
+{
+	probe_begin(service, slot, record->uid, true);
 }

@@ -28,6 +28,7 @@ struct reaper {
 	struct reconcile *reconcile;
 	struct event *events[EVENT_COUNT];
 	int64_t log_swept_ms;
+	uint32_t ticks;
 };
 
 static void
@@ -63,6 +64,7 @@ reaper_on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	recovery_scan(reaper->service);
 	sweep_sandboxes(reaper->service);
+	sweep_agents(reaper->service, reaper->ticks++);
 	if (now_ms - reaper->log_swept_ms < LOG_SWEEP_MS)
 		return;
 	sweep_record_log(reaper->service);

@@ -15,6 +15,8 @@ struct service;
 /* --- sweep.c: what is over by a rule --- */
 /* Removes at most 64 sandboxes; what is left over comes with the next call. */
 void sweep_sandboxes(struct service *service);
+/* Asks some of the agents, others with each number: all of them in 15 numbers, or in more of very many. */
+void sweep_agents(struct service *service, uint32_t number);
 /* Drops what the record log no longer needs. */
 void sweep_record_log(struct service *service);
 

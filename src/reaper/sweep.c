@@ -20,7 +20,7 @@
 
 #include <stdlib.h>
 
-enum { SWEEP_BATCH = 64 };
+enum { SWEEP_BATCH = 64, CHECK_ROUND = 15, CHECK_BATCH = 1024 };
 
 /* One byte per sandbox slot: commands of it are queued or running. */
 static bool *
@@ -76,6 +76,19 @@ sweep_sandboxes(struct service *service)
 		else if (record.status == SANDBOX_READY && !record.ready)
 			sandbox_probe(service, slot);
 	}
+}
+
+void
+sweep_agents(struct service *service, uint32_t number)
+{
+	struct shm_sandboxes *table = shm_sandboxes(service_shm(service));
+	uint32_t bound = sandbox_table_bound(table);
+	uint32_t round = bound / CHECK_BATCH > CHECK_ROUND ? bound / CHECK_BATCH : CHECK_ROUND;
+	struct sandbox_record record;
+
+	for (uint32_t slot = number % round; slot < bound; slot += round)
+		if (sandbox_table_read(table, slot, &record) && record.status == SANDBOX_READY && record.ready)
+			sandbox_check(service, slot, &record);
 }
 
 /* The oldest segment of the record log that something live still needs. */

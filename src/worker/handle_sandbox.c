@@ -67,25 +67,20 @@ list_query_fini(struct list_query *query)
 	free(query->cursor);
 }
 
-/* "name=value" is cut in two. */
 static bool
 list_query_label(struct request *request, struct list_query *query)
 {
 	static const struct respond_fault fault = { PROBLEM_INVALID_REQUEST, "query", "label", "value_error" };
-	char *equals;
 
 	if (!query_text(request, "label", &query->label))
 		return false;
 	if (query->label == NULL)
 		return true;
-	equals = strchr(query->label, '=');
-	if (equals == NULL || equals == query->label) {
+	if (strchr(query->label, '=') == NULL || *query->label == '=') {
 		respond_fault(request, &fault, "must be NAME=VALUE");
 		return false;
 	}
-	*equals = '\0';
-	query->filter.label_name = query->label;
-	query->filter.label_value = equals + 1;
+	query->filter.label = query->label;
 	return true;
 }
 

@@ -357,7 +357,7 @@ test_patch_counts_ttl_from_now(void **state)
 {
 	struct fixture *f = *state;
 	AUTO_JSON struct json_object *labels = json_object_new_object();
-	struct sandbox_filter filter = { .status = SANDBOX_READY, .label_name = "team", .label_value = "x" };
+	struct sandbox_filter filter = { .status = SANDBOX_READY, .label = "team=x" };
 	struct sandbox_record record, patched;
 	struct json_object *list;
 	char cursor[96];
@@ -372,8 +372,13 @@ test_patch_counts_ttl_from_now(void **state)
 	assert_string_equal(patched.labels, "{\"team\":\"x\"}");
 	assert_int_equal(sandbox_list(f->services[0], "t", &filter, &list, cursor, &err), 1);
 	json_object_put(list);
-	filter.label_value = "y";
+	filter.label = "team=y";
 	assert_int_equal(sandbox_list(f->services[0], "t", &filter, &list, cursor, &err), 0);
+	json_object_put(list);
+	json_object_object_add(labels, "a=b", json_object_new_string("c=d"));
+	assert_int_equal(sandbox_patch(f->services[1], "t", "a", labels, -1, -1, &patched, &err), 0);
+	filter.label = "a=b=c=d";
+	assert_int_equal(sandbox_list(f->services[0], "t", &filter, &list, cursor, &err), 1);
 	json_object_put(list);
 }
 

@@ -165,8 +165,8 @@ sandbox_list(struct service *service, const char *tenant, const struct sandbox_f
 	(void)service;
 	if (take_call(tenant, filter->cursor, err) != 0)
 		return -1;
-	if (filter->label_name != NULL)
-		snprintf(fake.text, sizeof fake.text, "%s|%s", filter->label_name, filter->label_value);
+	if (filter->label != NULL)
+		snprintf(fake.text, sizeof fake.text, "%s", filter->label);
 	fake.limit = filter->limit;
 	fake.status = filter->status;
 	*ret_list = json_object_new_array();

@@ -96,7 +96,7 @@ test_list_hands_its_filter_on(void **state)
 	assert_string_equal(reply_text(&reply, "next_cursor"), "next");
 	assert_int_equal(fake.limit, 7);
 	assert_int_equal(fake.status, SANDBOX_FAILED);
-	assert_string_equal(fake.text, "team|a b=c");
+	assert_string_equal(fake.text, "team=a b=c");
 	assert_string_equal(fake.id, "here");
 }
 

@@ -1,0 +1,76 @@
+"""What strict and hostile clients send, and agents that fall silent."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from orchard_server import eventually
+
+
+@pytest.mark.parametrize("login_shell", [False, True])
+def test_b005_text_that_looks_like_an_option_is_text(box, login_shell):
+    job = box.exec("--help", login_shell=login_shell)
+    assert (job["exit_code"], job["verdict"], job["stdout"]) == (127, "exited", "")
+    assert "Usage" not in job["stderr"]
+    assert box.out("+x 2>/dev/null; echo $0", login_shell=login_shell) == "bash\n"
+
+
+def test_b005_text_that_looks_like_an_option_in_a_plain_sh(server, busybox):
+    small = server.create(image=busybox)
+    assert small.out("-x 2>/dev/null; echo $?") == "127\n"
+    small.delete()
+
+
+def test_b054_agent_that_falls_silent_unasked(server):
+    """Nobody talks to it: the check of all agents finds it, and finds it again when it is back."""
+    box = server.create()
+    agent = box.agent_pid()
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        eventually(lambda: not box.get().json()["ready"], 32, "not ready")
+        assert box.get().json()["status"] == "ready"
+        began = time.monotonic()
+        answer = box.post_exec("true")
+        assert time.monotonic() - began < 8
+        assert (answer.status_code, answer.json()["code"]) == (503, "agent_unreachable"), answer.text
+        assert int(answer.headers["retry-after"]) >= 1
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    eventually(lambda: box.get().json()["ready"], 15, "ready again")
+    assert box.out("echo back") == "back\n"
+    box.delete()
+
+
+def test_b054_delete_of_a_stopped_agent_is_quick(server):
+    box = server.create()
+    os.kill(box.agent_pid(), signal.SIGSTOP)
+    began = time.monotonic()
+    box.delete()
+    eventually(lambda: not (server.state_dir / "sandboxes" / box.id).exists(), 5, "removed")
+    assert time.monotonic() - began < 5
+
+
+def test_times_of_a_sandbox_read_the_same_each_time(fresh):
+    fresh.client.post(f"{fresh.url}/heartbeat")
+    first = fresh.get().json()
+    for _ in range(20):
+        again = fresh.get().json()
+        assert (again["expires_at"], again["last_heartbeat"]) == (first["expires_at"], first["last_heartbeat"])
+
+
+def test_labels_are_found_whatever_they_are(server):
+    labels = {"a=b": "c=d", "x": "", "\u65e5\u672c": "\u00fc \n", "q&": "1+1"}
+    box = server.create(labels=labels, wait=False)
+    for name, value in labels.items():
+        page = server.client.get("/sandboxes", params={"label": f"{name}={value}"}).json()
+        assert [item["sandbox_id"] for item in page["sandboxes"]] == [box.id], (name, value)
+    assert server.client.get("/sandboxes", params={"label": "a=b=c"}).json()["sandboxes"] == []
+    box.delete()
+
+
+@pytest.mark.parametrize("query", ["limit=1&limit=2", "label=a%3Db&label=a%3Dc", "status=ready&status=failed"])
+def test_b150_parameter_given_twice(server, query):
+    answer = server.client.get(f"/sandboxes?{query}")
+    assert answer.status_code == 422 and answer.json()["detail"][0]["loc"][0] == "query"
