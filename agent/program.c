@@ -159,6 +159,7 @@ program_shell(const struct program_request *request, struct program *program, st
 	}
 	program->argv[at++] = alloc_string("-c");
 	if (len <= PROGRAM_MAX_ARGUMENT && !request->login_shell) {
+		program->argv[at++] = alloc_string("--"); /* the text may begin with "-" or "+" */
 		program->argv[at] = alloc_string(text);
 		return 0;
 	}

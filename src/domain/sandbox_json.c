@@ -35,11 +35,11 @@ sandbox_json_common(const struct sandbox_record *record)
 	return object;
 }
 
-/* A moment of the boot clock as people read it. */
+/* A moment of the boot clock as people read it: counted from the creation, so that it reads the same each time. */
 static double
-wall_of_boot(int64_t boot_ms)
+wall_of_boot(const struct sandbox_record *record, int64_t boot_ms)
 {
-	return clock_wall() + (double)(boot_ms - clock_boot_ms()) / 1000;
+	return record->created_at + (double)(boot_ms - record->created_ms) / 1000;
 }
 
 static struct json_object *
@@ -71,10 +71,11 @@ sandbox_json(const struct sandbox_record *record)
 	json_object_object_add(object, "ttl_seconds", json_object_new_double((double)record->ttl_ms / 1000));
 	json_object_object_add(
 		object, "idle_timeout_seconds", json_object_new_double((double)record->idle_timeout_ms / 1000));
-	json_object_object_add(
-		object, "expires_at", json_object_new_double(wall_of_boot(record->ttl_from_ms + record->ttl_ms)));
+	json_object_object_add(object, "expires_at",
+		json_object_new_double(wall_of_boot(record, record->ttl_from_ms + record->ttl_ms)));
 	json_object_object_add(object, "last_heartbeat",
-		record->heartbeat_ms > 0 ? json_object_new_double(wall_of_boot(record->heartbeat_ms)) : NULL);
+		record->heartbeat_ms > 0 ? json_object_new_double(wall_of_boot(record, record->heartbeat_ms))
+					 : NULL);
 	return object;
 }
 

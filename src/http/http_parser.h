@@ -35,7 +35,10 @@ int http_head_minor_version(const struct http_head *head); /* HTTP/1.0 or 1.1 */
  * or a NUL (%00).
  */
 int http_percent_decode(const char *text, size_t len, char **ret_text) MUSTCHECK;
-/* The decoded value of a query parameter ('+' is a space): 1 found (*ret_value malloc'ed), 0 absent, -1 malformed. */
+/*
+ * The decoded value of a query parameter ('+' is a space): 1 found (*ret_value malloc'ed),
+ * 0 absent, -1 malformed or given twice.
+ */
 int http_query_get(const char *query, const char *name, char **ret_value) MUSTCHECK;
 void http_head_free(struct http_head *head);
 

@@ -57,6 +57,8 @@ http_percent_decode(const char *text, size_t len, char **ret_text)
 int
 http_query_get(const char *query, const char *name, char **ret_value)
 {
+	AUTO_FREE char *found = NULL;
+
 	while (*query != '\0') {
 		size_t len = strcspn(query, "&");
 		size_t key_len = 0;
@@ -69,9 +71,13 @@ http_query_get(const char *query, const char *name, char **ret_value)
 		if (strcmp(key, name) == 0) {
 			const char *value = query + key_len + (key_len < len);
 
-			return uri_decode(value, (size_t)(query + len - value), true, ret_value) < 0 ? -1 : 1;
+			if (found != NULL || uri_decode(value, (size_t)(query + len - value), true, &found) < 0)
+				return -1;
 		}
 		query += len + (query[len] == '&');
 	}
-	return 0;
+	if (found == NULL)
+		return 0;
+	*ret_value = STEAL_PTR(found);
+	return 1;
 }

@@ -27,7 +27,7 @@ query_text(struct request *request, const char *name, char **ret)
 
 	if (http_query_get(query, name, ret) >= 0)
 		return true;
-	query_fault(request, name, "is not validly percent-encoded");
+	query_fault(request, name, "is given twice or not validly percent-encoded");
 	return false;
 }
 

@@ -93,8 +93,9 @@ test_the_shell_is_bash_or_sh_or_missing(void **state)
 	assert_int_equal(prepare(json_object_new_string("x"), false, &program, &err), 0);
 	assert_string_equal(program.paths[0], "/bin/bash");
 	assert_string_equal(program.argv[1], "-c");
-	assert_string_equal(program.argv[2], "x");
-	assert_null(program.argv[3]);
+	assert_string_equal(program.argv[2], "--");
+	assert_string_equal(program.argv[3], "x");
+	assert_null(program.argv[4]);
 	assert_int_equal(program.script_fd, -1);
 	program_fini(&program);
 }

@@ -386,6 +386,7 @@ test_query_get(void **state)
 	assert_int_equal(http_query_get("", "a", &value), 0);
 	assert_int_equal(http_query_get("ab=1&&=", "a", &value), 0);
 	assert_int_equal(http_query_get("a=%zz", "a", &value), -1);
+	assert_int_equal(http_query_get("a=1&b=2&a=1", "a", &value), -1);
 }
 
 int
