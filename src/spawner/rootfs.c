@@ -53,10 +53,15 @@ view_layer(int layer, int userns_fd, int *ret_mount, struct err *err)
 
 		if (fstatfs(layer, &st) != 0)
 			st.f_type = 0;
+		if ((unsigned long)st.f_type == OVERLAYFS_MAGIC)
+			return err_set(err, ERR_UNSUPPORTED,
+				"an overlay filesystem can't be a layer of another one: keep state_dir and the "
+				"images on "
+				"a volume with ext4, xfs or btrfs");
 		return err_set(err, ERR_UNSUPPORTED,
-			"the image's filesystem (type 0x%lx) can't be id-mapped (%s): copy the image to ext4, xfs "
-			"or "
-			"btrfs, Linux 5.19 or newer is needed",
+			"the image's filesystem (type 0x%lx) can't be id-mapped (%s): keep state_dir and the "
+			"images on "
+			"ext4, xfs or btrfs; Linux 5.19 or newer is needed",
 			(unsigned long)st.f_type, strerror(why));
 	}
 	*ret_mount = STEAL_FD(mnt);
