@@ -162,6 +162,8 @@ make_ask_agent(struct sandbox_make *make)
 
 /* --- the driver --- */
 
+static void make_ask_driver(struct sandbox_make *make);
+
 static int
 change_made(struct sandbox_record *record, void *arg, struct err *err)
 {
@@ -189,6 +191,11 @@ make_on_created(const struct driver_made *made, const struct err *why, void *arg
 		if (why == NULL)
 			sandbox_destroy_remains(make->service, make->slot, &make->record);
 		make_free(make);
+		return;
+	}
+	if (why != NULL && why->code == ERR_EXISTS) {
+		/* The record makes the id ours: that is an earlier life, whose creation came in after its deletion. */
+		make_ask_later(make);
 		return;
 	}
 	if (why != NULL) {
@@ -238,6 +245,8 @@ make_on_time(evutil_socket_t fd, short what, void *arg)
 	if (clock_boot_ms() < make->deadline_ms) {
 		if (make->driver_works || make->call != NULL)
 			service_timer_set(make->timer, make->deadline_ms - clock_boot_ms());
+		else if (make->record.endpoint[0] == '\0')
+			make_ask_driver(make);
 		else
 			make_ask_agent(make);
 		return;

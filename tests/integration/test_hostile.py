@@ -1,8 +1,10 @@
 """What strict and hostile clients send, and agents that fall silent."""
 
 import os
+import random
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -74,3 +76,22 @@ def test_labels_are_found_whatever_they_are(server):
 def test_b150_parameter_given_twice(server, query):
     answer = server.client.get(f"/sandboxes?{query}")
     assert answer.status_code == 422 and answer.json()["detail"][0]["loc"][0] == "query"
+
+
+def test_b115_created_and_deleted_faster_than_made(server):
+    """A creation may reach the spawner after the deletion of the same sandbox: the next one of that id still comes."""
+    def lives(number):
+        name, fates = f"again-{number}", []
+        for turn in range(60):
+            answer = eventually(lambda: (lambda got: got if got.status_code == 200 else None)(
+                server.client.post("/sandboxes", json={"image": "default", "sandbox_id": name})), 20, "created")
+            assert answer.json()["status"] == "pending"
+            if random.random() < 0.5:
+                time.sleep(random.random() * 0.03)
+            elif random.random() < 0.5:
+                fates.append(server.client.get(f"/sandboxes/{name}/wait?timeout=30").json())
+            assert server.client.delete(f"/sandboxes/{name}").status_code == 200
+        return fates
+    with ThreadPoolExecutor(8) as pool:
+        fates = [fate for part in pool.map(lives, range(8)) for fate in part]
+    assert {(fate["status"], fate["status_message"]) for fate in fates} == {("ready", None)}
