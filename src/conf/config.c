@@ -90,6 +90,13 @@ config_free(struct config *config)
 }
 
 void
+config_forget_keys(const struct config *config)
+{
+	for (size_t i = 0; i < config->api_keys.count; i++)
+		explicit_bzero(config->api_keys.items[i], strlen(config->api_keys.items[i]));
+}
+
+void
 config_restart_names(const struct config *old, const struct config *new, char *buf, size_t size)
 {
 	size_t used = 0;

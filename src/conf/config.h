@@ -42,6 +42,8 @@ struct config {
  */
 int config_load(const char *path, struct config **ret_config, struct err *err) MUSTCHECK;
 void config_free(struct config *config);
+/* Overwrites the API keys in this process's copy: for processes that check none. */
+void config_forget_keys(const struct config *config);
 
 /* Names of settings that differ and that only a restart changes, comma-separated; "" if none. */
 void config_restart_names(const struct config *old, const struct config *new, char *buf, size_t size);

@@ -55,6 +55,8 @@ become_separate(const struct child_plan *plan, const char *name)
 	sigaction(SIGPIPE, &ignore, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (plan->role->role != PROC_WORKER)
+		config_forget_keys(plan->config);
 	if (log_level_parse(plan->config->log_level, &level) == 0)
 		log_init(name, level);
 }

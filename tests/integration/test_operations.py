@@ -135,3 +135,21 @@ def test_nothing_is_left_after_a_clean_stop(make_server):
     assert server.stop() == 0
     eventually(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), 10, "no process is left")
     assert not [line for line in open("/proc/mounts") if str(server.state_dir) in line]
+
+
+def test_keys_are_only_in_the_memory_of_those_who_check_them(server):
+    """An archive that takes over the process that unpacks it must find no key there."""
+    def holds_key(pid):
+        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+            for line in maps:
+                area, rights = line.split()[:2]
+                if not rights.startswith("rw") or line.rstrip().endswith("/shm"):
+                    continue
+                low, high = (int(part, 16) for part in area.split("-"))
+                memory.seek(low)
+                if server.key.encode() in memory.read(high - low):
+                    return True
+        return False
+    roles = server.processes()
+    assert all(holds_key(pid) for pid in roles["worker"])
+    assert not any(holds_key(pid) for role in ("reaper", "spawner", "helper") for pid in roles[role])
