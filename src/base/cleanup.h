@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static inline void
@@ -35,10 +36,20 @@ cleanup_dir(DIR **d)
 		closedir(*d);
 }
 
-#define AUTO_FD   __attribute__((cleanup(cleanup_fd))) int
-#define AUTO_FREE __attribute__((cleanup(cleanup_free)))
-#define AUTO_FILE __attribute__((cleanup(cleanup_file))) FILE
-#define AUTO_DIR  __attribute__((cleanup(cleanup_dir))) DIR
+#define AUTO_FD __attribute__((cleanup(cleanup_fd))) int
+/* For text that holds secrets: they must not stay in freed memory. */
+static inline void
+cleanup_secret(char **text)
+{
+	if (*text != NULL)
+		explicit_bzero(*text, strlen(*text));
+	free(*text);
+}
+
+#define AUTO_FREE   __attribute__((cleanup(cleanup_free)))
+#define AUTO_FILE   __attribute__((cleanup(cleanup_file))) FILE
+#define AUTO_DIR    __attribute__((cleanup(cleanup_dir))) DIR
+#define AUTO_SECRET __attribute__((cleanup(cleanup_secret)))
 #define STEAL_PTR(p)                                                                                               \
 	({                                                                                                         \
 		__typeof__(p) p_ = (p);                                                                            \

@@ -63,6 +63,14 @@ config_fill(struct config *config, struct err *err)
 	return config_check(config, &origin, err);
 }
 
+/* Parsing left pieces of the file, keys among them, on the stack below; children would inherit them. */
+static void __attribute__((noinline)) config_wipe_stack(void)
+{
+	char below[64 * 1024];
+
+	explicit_bzero(below, sizeof below);
+}
+
 int
 config_load(const char *path, struct config **ret_config, struct err *err)
 {
@@ -74,6 +82,7 @@ config_load(const char *path, struct config **ret_config, struct err *err)
 		config_free(config);
 		return -1;
 	}
+	config_wipe_stack();
 	*ret_config = config;
 	return 0;
 }

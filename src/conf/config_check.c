@@ -167,7 +167,7 @@ keys_add_lines(struct config *config, const char *text, struct err *err)
 static int
 keys_read_file(struct config *config, const struct config_origin *origin, struct err *err)
 {
-	AUTO_FREE char *text = NULL;
+	AUTO_SECRET char *text = NULL;
 	size_t len;
 
 	if (config->api_keys_file[0] == '\0')

@@ -142,7 +142,7 @@ file_cfg_new(void)
 static int
 file_read_text(const char *path, char **ret_text, struct err *err)
 {
-	AUTO_FREE char *text = NULL;
+	AUTO_SECRET char *text = NULL;
 	size_t len;
 
 	if (file_read_at(AT_FDCWD, path, CONFIG_FILE_MAX, &text, &len, err) < 0)
@@ -156,7 +156,7 @@ file_read_text(const char *path, char **ret_text, struct err *err)
 int
 config_file_read(struct config *config, struct config_origin *origin, struct err *err)
 {
-	AUTO_FREE char *text = NULL;
+	AUTO_SECRET char *text = NULL;
 	cfg_t *cfg;
 	int rc;
 
