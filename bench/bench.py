@@ -13,9 +13,12 @@ import http.client
 import json
 import os
 import shutil
+import signal
+import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
@@ -68,9 +71,9 @@ def cpu_seconds(pids):
     return total / TICKS
 
 
-def private_kib(pid):
+def private_kib(pid, fields=("Private_Clean", "Private_Dirty")):
     with open(f"/proc/{pid}/smaps_rollup") as rollup:
-        return sum(int(line.split()[1]) for line in rollup if line.startswith(("Private_Clean", "Private_Dirty")))
+        return sum(int(line.split()[1]) for line in rollup if line.startswith(fields))
 
 
 def median_ms(seconds):
@@ -161,13 +164,42 @@ def bench_create(options):
     show("delete (answer)", f"median {median_ms(deletes):.2f} ms")
 
 
+def bench_agent_start(options):
+    """From spawning an agent to its first accepted connection, outside any sandbox."""
+    agent = options.agent or os.environ.get("AGENT_PATH", "build/agent/orchard-agent")
+    if not os.path.exists(agent):
+        show("agent, start to listening", f"skipped: no {agent}; name it with --agent")
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
+        json.dump({"sandbox_id": "bench", "sandbox_uid": "00000000-0000-4000-8000-000000000000", "token": "t" * 64,
+                   "env": [], "user": "", "working_dir": "/", "cgroup_fd": -1, "oom_fd": -1}, config)
+        config.flush()
+        spent = []
+        for _ in range(50):
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                address = probe.getsockname()
+            began = time.perf_counter()
+            pid = os.posix_spawn(agent, [agent, "--listen", f"127.0.0.1:{address[1]}", "--config", config.name], {})
+            deadline = began + 5
+            while time.perf_counter() < deadline:
+                with socket.socket() as client:
+                    if client.connect_ex(address) == 0:
+                        break
+            spent.append(time.perf_counter() - began)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    show("agent, start to listening", f"median {median_ms(spent):.2f} ms, {os.path.getsize(agent)} bytes with symbols")
+
+
 def bench_memory(options):
     """Private memory of an idle agent, and of the server's processes."""
     api = Api(options)
     sandbox = api.create()
     api.exec(sandbox, "true")
     agent = newest_agent(options.pid)
-    show("agent, private memory idle", f"{private_kib(agent)} KiB" if agent else "skipped: no agent found")
+    # All agents share the pages of one binary; only what is anonymous comes with each.
+    show("agent, private memory idle", f"{private_kib(agent, ('Anonymous:',))} KiB" if agent else "skipped: no agent found")
     total = sum(private_kib(pid) for pid in [options.pid] + children(options.pid))
     show("server, private memory", f"{total} KiB in {1 + len(children(options.pid))} processes")
     api.delete(sandbox)
@@ -186,7 +218,7 @@ def newest_agent(server):
 
 
 BENCHES = {"health": bench_health, "exec": bench_exec, "parallel": bench_parallel, "create": bench_create,
-           "memory": bench_memory}
+           "memory": bench_memory, "agent-start": bench_agent_start}
 
 
 def main():
@@ -194,6 +226,7 @@ def main():
     parser.add_argument("--url", default="http://127.0.0.1:8000")
     parser.add_argument("--key-file", default="/var/lib/orchard/api-key")
     parser.add_argument("--pid-file", default="/run/orchard/orchardd.pid")
+    parser.add_argument("--agent", help="the agent binary, for agent-start (default build/agent/orchard-agent)")
     parser.add_argument("--count", type=int, default=200, help="repetitions (default 200)")
     parser.add_argument("--seconds", type=int, default=3, help="length of a load run (default 3)")
     parser.add_argument("what", nargs="*", help=f"any of: {' '.join(BENCHES)} (default: all)")

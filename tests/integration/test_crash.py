@@ -184,9 +184,9 @@ def test_jobs_end_exactly_once_under_random_worker_kills(make_server):
                     jobs[box.start("echo $RANDOM >> /n")] = box
                 except (httpx.TransportError, AssertionError):
                     pass  # refused or cut: may or may not have been recorded
-        victim = server.processes()["worker"][round_number % 3]
-        os.kill(victim, signal.SIGKILL)
-        eventually(lambda: alive(server) and len(server.processes().get("worker", [])) == 3, 40, server.log())
+        workers = eventually(lambda: len(found := server.processes().get("worker", [])) == 3 and found, 40, server.log())
+        os.kill(workers[round_number % 3], signal.SIGKILL)
+        eventually(lambda: alive(server), 40, server.log())
     ran = {box.id: 0 for box in boxes}
     for job_id, box in jobs.items():
         job = eventually(lambda: ended_job(box, job_id), 60, f"{job_id} ends")
