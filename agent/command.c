@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/command.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "agent/config.h"
 #include "agent/job.h"
 #include "agent/launch.h"

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/config.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/json.h"
 

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/env.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "agent/user.h"
 
 #include <json-c/json.h>

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/init.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 

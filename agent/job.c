@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/job.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"

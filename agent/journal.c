@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/journal.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "agent/job.h"
 
 #include <stdlib.h>

@@ -2,8 +2,6 @@
 # compiled apart from the server's, because it never carries their
 # instrumentation; libagent.a is the same code for the unit tests.
 agent_sources = \
-	agent/alloc.c \
-	agent/alloc.h \
 	agent/answer.c \
 	agent/answer.h \
 	agent/command.c \
@@ -51,6 +49,7 @@ agent_sources = \
 	agent/workdir.c \
 	agent/workdir.h
 agent_base_sources = \
+	src/base/alloc.c \
 	src/base/base64.c \
 	src/base/clock.c \
 	src/base/err.c \

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/output.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/procscan.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"

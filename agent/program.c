@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/program.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/file.h"
 

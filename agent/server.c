@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/server.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "agent/answer.h"
 #include "agent/command.h"
 #include "agent/config.h"

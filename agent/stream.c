@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/stream.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "agent/noise.h"
 #include "agent/output.h"
 

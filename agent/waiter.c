@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/waiter.h"
 
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "agent/answer.h"
 #include "agent/job.h"
 #include "base/clock.h"

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/agent_priv.h"
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -247,10 +248,8 @@ call_send(struct agent_call *call, const struct request *request, struct err *er
 static struct agent_call *
 call_create(struct agent_peer *peer, const char *job_id, agent_done_f *done, void *arg)
 {
-	struct agent_call *call = calloc(1, sizeof *call);
+	struct agent_call *call = alloc_zero(1, sizeof *call);
 
-	if (call == NULL)
-		abort();
 	call->peer = peer;
 	call->done = done;
 	call->arg = arg;

@@ -8,6 +8,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/agent_priv.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 
@@ -42,10 +43,8 @@ client_schedule(struct agent_client *client, int64_t at)
 static char *
 copy_text(const char *text)
 {
-	char *copy = strdup(text != NULL ? text : "");
+	char *copy = alloc_string(text != NULL ? text : "");
 
-	if (copy == NULL)
-		abort();
 	return copy;
 }
 
@@ -134,10 +133,8 @@ int
 agent_client_create(struct event_base *base, const struct agent_client_options *options,
 	struct agent_client **ret_client, struct err *err)
 {
-	struct agent_client *client = calloc(1, sizeof *client);
+	struct agent_client *client = alloc_zero(1, sizeof *client);
 
-	if (client == NULL)
-		abort();
 	client->base = base;
 	client->connect_timeout_ms = options != NULL && options->connect_timeout_ms > 0
 		? options->connect_timeout_ms
@@ -211,9 +208,7 @@ peer_create(struct agent_client *client, const struct agent_target *target, stru
 
 	if (http_pool_create(client->base, &options, &pool, err) < 0)
 		return -1;
-	peer = calloc(1, sizeof *peer);
-	if (peer == NULL)
-		abort();
+	peer = alloc_zero(1, sizeof *peer);
 	peer->client = client;
 	peer->pool = pool;
 	peer->uid = copy_text(target->sandbox_uid);

@@ -11,6 +11,7 @@
 #include "backend/driver.h"
 
 #include "backend/driver_env.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "conf/config.h"
@@ -499,10 +500,8 @@ int
 driver_local_create(
 	struct event_base *base, const struct config *config, struct driver **ret_driver, struct err *err)
 {
-	struct local *local = calloc(1, sizeof *local);
+	struct local *local = alloc_zero(1, sizeof *local);
 
-	if (local == NULL)
-		abort();
 	if (snprintf(local->path, sizeof local->path, "%s/spawner.sock", config->run_dir) >=
 		(int)sizeof local->path) {
 		free(local);

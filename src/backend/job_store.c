@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/job_store.h"
 #include "backend/record_log.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -20,10 +21,8 @@ struct job_store {
 struct job_store *
 job_store_create(struct record_log *log)
 {
-	struct job_store *store = calloc(1, sizeof *store);
+	struct job_store *store = alloc_zero(1, sizeof *store);
 
-	if (store == NULL)
-		abort();
 	store->log = log;
 	return store;
 }

@@ -14,6 +14,7 @@
  */
 /* SPDX-License-Identifier: MIT */
 #include "backend/record_log_impl.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
@@ -40,9 +41,7 @@ record_log_open(const struct record_log_options *options, struct shm_index *inde
 	dirfd = open(options->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)
 		return err_set_errno(err, errno, "open %s", options->dir);
-	log = calloc(1, sizeof *log);
-	if (log == NULL)
-		abort();
+	log = alloc_zero(1, sizeof *log);
 	log->index = index;
 	log->dirfd = dirfd;
 	log->segment.fd = -1;

@@ -10,6 +10,7 @@
  */
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
+#include "base/alloc.h"
 #include "base/err.h"
 
 #include <errno.h>
@@ -115,10 +116,10 @@ tree_enter(struct tree_walk *walk, const char *name)
 		(void)!fchmod(fd, (st.st_mode & 07777) | 0700);
 	if (walk->depth == walk->room) {
 		walk->room = walk->room == 0 ? TREE_OPEN_MAX : walk->room * 2;
-		walk->levels = must_alloc(realloc(walk->levels, walk->room * sizeof walk->levels[0]));
+		walk->levels = alloc_resize(walk->levels, walk->room * sizeof walk->levels[0]);
 	}
 	level = &walk->levels[walk->depth++];
-	*level = (struct tree_level){ .dev = st.st_dev, .ino = st.st_ino, .name = must_alloc(strdup(name)) };
+	*level = (struct tree_level){ .dev = st.st_dev, .ino = st.st_ino, .name = alloc_string(name) };
 	if (walk->depth > TREE_OPEN_MAX) {
 		struct tree_level *outer = level - TREE_OPEN_MAX;
 

@@ -1,5 +1,7 @@
 noinst_LIBRARIES += src/base/libbase.a
 src_base_libbase_a_SOURCES = \
+	src/base/alloc.c \
+	src/base/alloc.h \
 	src/base/base64.c \
 	src/base/cleanup.h \
 	src/base/clock.c \

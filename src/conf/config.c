@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "conf/config.h"
 #include "conf/config_load.h"
+#include "base/alloc.h"
 #include "base/err.h"
 
 #include <string.h>
@@ -74,10 +75,10 @@ static void __attribute__((noinline)) config_wipe_stack(void)
 int
 config_load(const char *path, struct config **ret_config, struct err *err)
 {
-	struct config *config = must_alloc(calloc(1, sizeof *config));
+	struct config *config = alloc_zero(1, sizeof *config);
 
 	if (path != NULL)
-		config->path = must_alloc(strdup(path));
+		config->path = alloc_string(path);
 	if (config_fill(config, err) < 0) {
 		config_free(config);
 		return -1;

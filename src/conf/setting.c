@@ -1,6 +1,7 @@
 /* setting.c - one setting's value: from text, checked against its type and range, and back to text. */
 /* SPDX-License-Identifier: MIT */
 #include "conf/setting.h"
+#include "base/alloc.h"
 #include "base/err.h"
 
 #include <errno.h>
@@ -143,7 +144,7 @@ setting_list_clear(struct config_list *list)
 void
 setting_list_add(struct config_list *list, const char *item, size_t len)
 {
-	list->items = must_alloc(realloc(list->items, (list->count + 1) * sizeof list->items[0]));
+	list->items = alloc_resize(list->items, (list->count + 1) * sizeof list->items[0]);
 	list->items[list->count++] = must_alloc(strndup(item, len));
 }
 
@@ -182,7 +183,7 @@ setting_parse(const struct setting *setting, struct config *config, const char *
 	switch (setting->type) {
 	case SETTING_TYPE_STRING:
 		free(*(char **)slot);
-		*(char **)slot = must_alloc(strdup(text));
+		*(char **)slot = alloc_string(text);
 		return 0;
 	case SETTING_TYPE_LIST:
 		setting_parse_list(slot, text);

@@ -5,6 +5,7 @@
 #include "domain/sandbox_priv.h"
 #include "domain/service_priv.h"
 #include "backend/agent_client.h"
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "ipc/shm.h"
@@ -29,7 +30,7 @@ static void exec_on_job(void *arg);
 struct exec *
 exec_new(struct service *service)
 {
-	struct exec *exec = service_alloc(sizeof *exec);
+	struct exec *exec = alloc_zero(1, sizeof *exec);
 
 	exec->service = service;
 	exec->cookie = ++service->exec_cookie;

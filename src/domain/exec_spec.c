@@ -3,6 +3,7 @@
 #include "domain/exec.h"
 #include "domain/env_spec.h"
 #include "domain/service_priv.h"
+#include "base/alloc.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "conf/config.h"
@@ -83,7 +84,7 @@ spec_read_stdin(struct json_reader *reader, struct exec_spec *spec)
 	if (json_reader_has(reader, "stdin") && json_reader_has(reader, "stdin_base64")) {
 		json_reader_fault(reader, "stdin", "value_error", "must not be given together with stdin_base64");
 	} else if (json_reader_bytes(reader, "stdin", SIZE_MAX, &text, &len)) {
-		spec->owned = service_alloc(text_base64_size(len) + 1);
+		spec->owned = alloc_zero(1, text_base64_size(len) + 1);
 		text_base64_encode(text, len, spec->owned);
 		spec->stdin_base64 = spec->owned;
 	} else if (json_reader_string(reader, "stdin_base64", SIZE_MAX, &text)) {

@@ -11,6 +11,7 @@
 #include "domain/sandbox_priv.h"
 #include "domain/service_priv.h"
 #include "backend/job_store.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
@@ -265,7 +266,7 @@ void
 exec_submit(struct service *service, const char *tenant, const char *sandbox_id, const struct exec_spec *spec,
 	exec_submitted_f *done, void *arg, struct exec_submit **ret_submit)
 {
-	struct exec_submit *submit = service_alloc(sizeof *submit);
+	struct exec_submit *submit = alloc_zero(1, sizeof *submit);
 	bool over = false;
 
 	submit->service = service;

@@ -9,6 +9,7 @@
 #include "domain/job_priv.h"
 #include "domain/service_priv.h"
 #include "backend/job_store.h"
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/id.h"
 #include "ipc/exec_lock.h"
@@ -94,7 +95,7 @@ job_find_live(struct service *service, const char *tenant, const char *job_id, s
 void
 job_get(struct service *service, const char *tenant, const char *job_id, job_done_f *done, void *arg)
 {
-	struct job_look *look = service_alloc(sizeof *look);
+	struct job_look *look = alloc_zero(1, sizeof *look);
 	uint32_t slot;
 
 	look->service = service;

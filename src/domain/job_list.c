@@ -10,6 +10,7 @@
 #include "domain/sandbox_priv.h"
 #include "domain/service_priv.h"
 #include "backend/job_store.h"
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/json.h"
 
@@ -155,7 +156,7 @@ job_list(struct service *service, const char *tenant, const char *sandbox_id, ui
 		done(NULL, &err, arg);
 		return;
 	}
-	lister = service_alloc(sizeof *lister);
+	lister = alloc_zero(1, sizeof *lister);
 	lister->service = service;
 	lister->limit = limit > 0 && limit < LIST_MAX ? limit : LIST_MAX;
 	lister->list = json_object_new_array();

@@ -9,6 +9,7 @@
 #include "domain/job.h"
 #include "domain/job_priv.h"
 #include "domain/service_priv.h"
+#include "base/alloc.h"
 #include "base/err.h"
 
 #include <event2/event.h>
@@ -90,7 +91,7 @@ job_wait_start(struct service *service, const char *tenant, const char *job_id, 
 		done(NULL, &err, arg);
 		return;
 	}
-	wait = service_alloc(sizeof *wait);
+	wait = alloc_zero(1, sizeof *wait);
 	wait->service = service;
 	wait->slot = slot;
 	wait->done = done;

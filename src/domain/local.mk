@@ -1,6 +1,5 @@
 noinst_LIBRARIES += src/domain/libdomain.a
 src_domain_libdomain_a_SOURCES = \
-	src/domain/alloc.c \
 	src/domain/env_spec.c \
 	src/domain/env_spec.h \
 	src/domain/exec.c \

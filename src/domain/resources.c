@@ -8,6 +8,7 @@
 #include "domain/resources.h"
 #include "domain/service_priv.h"
 #include "backend/driver.h"
+#include "base/alloc.h"
 #include "base/err.h"
 #include "conf/config.h"
 
@@ -94,7 +95,7 @@ host_on_timeout(evutil_socket_t fd, short what, void *arg)
 static struct host_ask *
 host_ask_new(struct service *service, host_answer_f *answer, void *arg)
 {
-	struct host_ask *ask = service_alloc(sizeof *ask);
+	struct host_ask *ask = alloc_zero(1, sizeof *ask);
 
 	ask->service = service;
 	ask->answer = answer;

@@ -12,6 +12,7 @@
 #include "domain/service_priv.h"
 #include "backend/driver.h"
 #include "backend/record_log.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
@@ -41,7 +42,7 @@ static struct json_object *
 map_sorted(struct json_object *map)
 {
 	size_t n = map != NULL ? (size_t)json_object_object_length(map) : 0, i = 0;
-	AUTO_FREE struct map_entry *entries = service_alloc((n + 1) * sizeof *entries);
+	AUTO_FREE struct map_entry *entries = alloc_zero(1, (n + 1) * sizeof *entries);
 	struct json_object *sorted = json_object_new_object();
 
 	if (n > 0) {

@@ -13,6 +13,7 @@
 #include "backend/agent_client.h"
 #include "backend/driver.h"
 #include "backend/record_log.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
@@ -130,7 +131,7 @@ removal_on_time(evutil_socket_t fd, short what, void *arg)
 static struct sandbox_removal *
 removal_new(struct service *service, uint32_t slot, const struct sandbox_record *record)
 {
-	struct sandbox_removal *removal = service_alloc(sizeof *removal);
+	struct sandbox_removal *removal = alloc_zero(1, sizeof *removal);
 
 	removal->service = service;
 	removal->slot = slot;

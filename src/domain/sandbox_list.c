@@ -7,6 +7,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "domain/sandbox.h"
 #include "domain/service_priv.h"
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/id.h"
 #include "base/json.h"
@@ -124,7 +125,7 @@ sandbox_list(struct service *service, const char *tenant, const struct sandbox_f
 	struct json_object **ret_list, char ret_cursor[96], struct err *err)
 {
 	uint32_t bound = sandbox_table_bound(service_sandboxes(service));
-	AUTO_FREE struct list_place *places = service_alloc((bound + (size_t)1) * sizeof *places);
+	AUTO_FREE struct list_place *places = alloc_zero(1, (bound + (size_t)1) * sizeof *places);
 	struct list_place after;
 	struct json_object *list;
 	size_t n, shown;

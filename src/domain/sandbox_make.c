@@ -12,6 +12,7 @@
 #include "backend/agent_client.h"
 #include "backend/driver.h"
 #include "backend/record_log.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -309,7 +310,7 @@ make_ask_driver(struct sandbox_make *make)
 void
 sandbox_make_start(struct service *service, uint32_t slot, const struct sandbox_record *record)
 {
-	struct sandbox_make *make = service_alloc(sizeof *make);
+	struct sandbox_make *make = alloc_zero(1, sizeof *make);
 
 	make->service = service;
 	make->slot = slot;

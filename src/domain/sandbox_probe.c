@@ -10,6 +10,7 @@
 #include "domain/sandbox_priv.h"
 #include "domain/service_priv.h"
 #include "backend/agent_client.h"
+#include "base/alloc.h"
 #include "base/err.h"
 
 #include <event2/event.h>
@@ -129,7 +130,7 @@ probe_begin(struct service *service, uint32_t slot, const char *uid, bool checki
 	LIST_FOREACH(probe, &service->probes, link)
 	if (probe->slot == slot && strcmp(probe->uid, uid) == 0)
 		return;
-	probe = service_alloc(sizeof *probe);
+	probe = alloc_zero(1, sizeof *probe);
 	probe->service = service;
 	probe->slot = slot;
 	probe->pause_ms = PROBE_FIRST_MS;

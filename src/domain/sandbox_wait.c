@@ -8,6 +8,7 @@
 #include "domain/sandbox.h"
 #include "domain/sandbox_priv.h"
 #include "domain/service_priv.h"
+#include "base/alloc.h"
 #include "base/err.h"
 
 #include <event2/event.h>
@@ -96,7 +97,7 @@ sandbox_wait_start(struct service *service, const char *tenant, const char *id, 
 
 	if (sandbox_lookup(service, tenant, id, &record, &slot, err) != 0 || service_waiter_add(service, err) != 0)
 		return -1;
-	wait = service_alloc(sizeof *wait);
+	wait = alloc_zero(1, sizeof *wait);
 	wait->service = service;
 	wait->slot = slot;
 	wait->done = done;

@@ -18,6 +18,7 @@
 #include "backend/driver.h"
 #include "backend/job_store.h"
 #include "backend/record_log.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "conf/config.h"
@@ -155,7 +156,7 @@ service_listen(struct service *service, struct err *err)
 int
 service_create(const struct service_options *options, struct service **ret_service, struct err *err)
 {
-	struct service *service = service_alloc(sizeof *service);
+	struct service *service = alloc_zero(1, sizeof *service);
 
 	service->base = options->base;
 	service->config = options->config;

@@ -8,6 +8,8 @@
 #include "ipc/exec_lock.h"
 #include "ipc/sandbox_table.h"
 
+#include "base/alloc.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -64,8 +66,6 @@ struct service {
 	int64_t host_cpu_milli, host_memory_bytes; /* 0: not known yet */
 };
 
-/* Small allocations that cannot fail sensibly: aborts when memory is gone. */
-void *service_alloc(size_t size);
 struct event *service_timer(struct service *service, void (*on_time)(int fd, short what, void *arg), void *arg);
 void service_timer_set(struct event *timer, int64_t ms);
 void service_count(struct service *service, enum metric metric, int64_t n);

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "http/http_conn.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 
 #include <stdlib.h>
@@ -11,10 +12,8 @@
 struct http_exchange *
 http_exchange_create(struct http_conn *conn, struct http_head *head)
 {
-	struct http_exchange *exchange = calloc(1, sizeof *exchange);
+	struct http_exchange *exchange = alloc_zero(1, sizeof *exchange);
 
-	if (exchange == NULL)
-		abort();
 	exchange->conn = conn;
 	exchange->head = head;
 	exchange->body_ended = head->length == 0;

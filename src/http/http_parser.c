@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "http/http_parse.h"
 
+#include "base/alloc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,10 +83,8 @@ head_take(struct http_parser *parser, struct evbuffer *in, struct http_head **re
 {
 	size_t len = parser->scan;
 	/* The head, its path as a string of its own, and that string's NULs. */
-	struct http_head *head = malloc(sizeof *head + len + parser->first_line + 2);
+	struct http_head *head = alloc_bytes(sizeof *head + len + parser->first_line + 2);
 
-	if (head == NULL)
-		abort();
 	memset(head, 0, offsetof(struct http_head, fields));
 	evbuffer_remove(in, head->text, len);
 	scan_reset(parser);

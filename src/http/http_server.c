@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "http/http_conn.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 
@@ -144,10 +145,8 @@ int
 http_server_create(struct event_base *base, int listen_fd, const struct http_server_options *options,
 	struct http_server **ret_server, struct err *err)
 {
-	AUTO_FREE struct http_server *server = calloc(1, sizeof *server);
+	AUTO_FREE struct http_server *server = alloc_zero(1, sizeof *server);
 
-	if (server == NULL)
-		abort();
 	server->base = base;
 	server->options = *options;
 	TAILQ_INIT(&server->conns);

@@ -25,6 +25,7 @@
  */
 /* SPDX-License-Identifier: MIT */
 #include "ipc/notify.h"
+#include "base/alloc.h"
 #include "base/err.h"
 #include "ipc/crash_point.h"
 #include "ipc/section.h"
@@ -126,10 +127,8 @@ sums_at(struct shm_notify *shm, enum notify_kind kind, uint32_t proc)
 int
 notify_open(struct shm_notify *shm, struct notify **ret_notify, struct err *err)
 {
-	struct notify *notify = calloc(1, sizeof *notify);
+	struct notify *notify = alloc_zero(1, sizeof *notify);
 
-	if (notify == NULL)
-		abort();
 	notify->shm = shm;
 	memset(notify->fds, -1, sizeof notify->fds);
 	for (uint32_t i = 0; i < SHM_PROCESSES; i++) {

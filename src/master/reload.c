@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "master/reload.h"
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "conf/config.h"
@@ -12,10 +13,8 @@
 static char *
 text_dup(const char *text)
 {
-	char *copy = strdup(text != NULL ? text : "");
+	char *copy = alloc_string(text != NULL ? text : "");
 
-	if (copy == NULL)
-		abort();
 	return copy;
 }
 

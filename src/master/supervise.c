@@ -12,6 +12,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "master/supervise.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "conf/config.h"
@@ -53,10 +54,8 @@ struct supervisor {
 struct supervisor *
 supervise_create(const struct child_share *share, const struct master_timing *timing)
 {
-	struct supervisor *s = calloc(1, sizeof *s);
+	struct supervisor *s = alloc_zero(1, sizeof *s);
 
-	if (s == NULL)
-		abort();
 	s->share = share;
 	s->timing = timing;
 	for (size_t i = 0; i < SHM_PROCESSES; i++)

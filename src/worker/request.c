@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/request.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "http/http_server.h"
 #include "worker/api.h"
@@ -17,10 +18,8 @@ struct request_ref {
 static void *
 alloc_or_abort(size_t size)
 {
-	void *p = calloc(1, size);
+	void *p = alloc_zero(1, size);
 
-	if (p == NULL)
-		abort();
 	return p;
 }
 

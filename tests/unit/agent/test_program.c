@@ -1,6 +1,6 @@
 /* test_program.c - which program runs a request, and how long texts reach it. */
 /* SPDX-License-Identifier: MIT */
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "agent/program.h"
 #include "base/err.h"
 #include "base/file.h"

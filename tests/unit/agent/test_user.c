@@ -1,6 +1,6 @@
 /* test_user.c - USER of an image, against files written here; and the environment made for it. */
 /* SPDX-License-Identifier: MIT */
-#include "agent/alloc.h"
+#include "base/alloc.h"
 #include "agent/env.h"
 #include "agent/user.h"
 #include "base/err.h"

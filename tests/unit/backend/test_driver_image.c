@@ -1,6 +1,7 @@
 /* test_driver_image.c - clients get images below the allowed directories, and no way around. */
 /* SPDX-License-Identifier: MIT */
 #include "backend/driver.h"
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "conf/config.h"
@@ -158,7 +159,7 @@ test_odd_forms_and_tags_are_invalid(void **state)
 		assert_int_equal(resolve("%s", images[i]), ERR_INVALID);
 	for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
 		assert_int_equal(resolve("oci:%s/image:%s", allowed, tags[i]), ERR_INVALID);
-	many = must_alloc(malloc(1025));
+	many = alloc_bytes(1025);
 	memset(many, 'x', 1024);
 	many[1024] = '\0';
 	memcpy(many, "dir:/", 5);

@@ -1,6 +1,6 @@
 /* alloc.c - malloc and its kin, checked once. */
 /* SPDX-License-Identifier: MIT */
-#include "agent/alloc.h"
+#include "base/alloc.h"
 
 #include "base/log.h"
 
