@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
-from orchard_server import eventually
+from orchard_server import SANITIZED, eventually
 
 
 def footprint(server):
@@ -39,4 +39,4 @@ def test_no_leak_over_ten_thousand_requests(make_server, busybox):
     burst(2500)
     eventually(lambda: footprint(server)[1] <= descriptors_before + 4, 10, "descriptors are given back")
     memory_after, _ = footprint(server)
-    assert memory_after - memory_before < 1500, (memory_before, memory_after)
+    assert SANITIZED or memory_after - memory_before < 1500, (memory_before, memory_after)
