@@ -66,6 +66,7 @@ agent_http_sources = \
 	src/http/http_exchange.c \
 	src/http/http_head.c \
 	src/http/http_parser.c \
+	src/http/http_send.c \
 	src/http/http_server.c \
 	src/http/http_uri.c
 

@@ -4,6 +4,7 @@
  */
 /* SPDX-License-Identifier: MIT */
 #include "http/http_conn.h"
+#include "http/http_send.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,9 +131,10 @@ answer_connection(const struct http_exchange *exchange)
 	return exchange->head->minor_version == 0 ? "Connection: keep-alive\r\n" : "";
 }
 
-/* length -1: not told. */
+/* Added to out. length -1: not told. */
 static void
-answer_head(struct http_exchange *exchange, int status, const char *content_type, int64_t length)
+answer_head(
+	struct http_exchange *exchange, struct evbuffer *out, int status, const char *content_type, int64_t length)
 {
 	struct http_conn *conn = exchange->conn;
 	char framing[64] = "";
@@ -145,36 +147,56 @@ answer_head(struct http_exchange *exchange, int status, const char *content_type
 		snprintf(framing, sizeof framing, "Content-Length: %lld\r\n", (long long)length);
 	else if (exchange->chunked)
 		snprintf(framing, sizeof framing, "Transfer-Encoding: chunked\r\n");
-	evbuffer_add_printf(http_conn_output(conn), "HTTP/1.1 %d %s\r\nDate: %s\r\n%s%s%s%s%s%s\r\n", status,
+	evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n%s%s%s%s%s%s\r\n", status,
 		http_status_reason(status), http_server_date(conn->server),
 		content_type != NULL ? "Content-Type: " : "", content_type != NULL ? content_type : "",
 		content_type != NULL ? "\r\n" : "", framing, answer_connection(exchange),
 		exchange->headers != NULL ? exchange->headers : "");
 }
 
+static struct evbuffer *
+answer_begin(struct http_exchange *exchange, int status, const char *content_type, size_t len)
+{
+	struct evbuffer *message = evbuffer_new();
+
+	if (message == NULL)
+		abort();
+	answer_skip_body(exchange);
+	answer_head(exchange, message, status, content_type, (int64_t)len);
+	return message;
+}
+
+/* Takes message. */
+static void
+answer_whole(struct http_exchange *exchange, struct evbuffer *message)
+{
+	http_send(exchange->conn->bev, message);
+	evbuffer_free(message);
+	http_conn_answered(exchange->conn);
+}
+
 void
 http_exchange_respond(struct http_exchange *exchange, int status, const char *content_type, struct evbuffer *body)
 {
 	size_t len = body != NULL ? evbuffer_get_length(body) : 0;
+	struct evbuffer *message = answer_begin(exchange, status, content_type, len);
 
-	answer_skip_body(exchange);
-	answer_head(exchange, status, content_type, (int64_t)len);
 	if (exchange->bodiless)
 		evbuffer_drain(body, len);
 	else if (len > 0)
-		evbuffer_add_buffer(http_conn_output(exchange->conn), body);
-	http_conn_answered(exchange->conn);
+		evbuffer_add_buffer(message, body);
+	answer_whole(exchange, message);
 }
 
 void
 http_exchange_respond_text(
 	struct http_exchange *exchange, int status, const char *content_type, const char *body, size_t len)
 {
-	answer_skip_body(exchange);
-	answer_head(exchange, status, content_type, (int64_t)len);
+	struct evbuffer *message = answer_begin(exchange, status, content_type, len);
+
 	if (!exchange->bodiless && len > 0)
-		evbuffer_add(http_conn_output(exchange->conn), body, len);
-	http_conn_answered(exchange->conn);
+		evbuffer_add(message, body, len);
+	answer_whole(exchange, message);
 }
 
 void
@@ -190,7 +212,7 @@ http_exchange_start(struct http_exchange *exchange, int status, const char *cont
 	exchange->counted = length >= 0;
 	exchange->on_drain = on_drain;
 	exchange->drain_arg = arg;
-	answer_head(exchange, status, content_type, length);
+	answer_head(exchange, http_conn_output(exchange->conn), status, content_type, length);
 	http_conn_watch_output(exchange->conn, HTTP_OUT_LOW);
 }
 

@@ -9,6 +9,7 @@
 #include "http/http_pool.h"
 
 #include "base/clock.h"
+#include "http/http_send.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -78,15 +79,14 @@ request_build(const struct http_pool *pool, const struct http_call_options *opti
 static void
 call_send(struct http_call *call, struct http_link *link)
 {
-	struct evbuffer *out = bufferevent_get_output(link->bev);
-
 	link->call = call;
 	call->link = link;
 	http_parser_init(&call->parser, HTTP_SIDE_RESPONSE, MAX_ANSWER_HEAD);
 	if (call->reused && call->idempotent)
-		evbuffer_add(out, evbuffer_pullup(call->request, -1), call->request_len);
+		evbuffer_add(
+			bufferevent_get_output(link->bev), evbuffer_pullup(call->request, -1), call->request_len);
 	else
-		evbuffer_add_buffer(out, call->request);
+		http_send(link->bev, call->request);
 }
 
 void

@@ -14,6 +14,8 @@ src_http_libhttp_a_SOURCES = \
 	src/http/http_parser.h \
 	src/http/http_pool.c \
 	src/http/http_pool.h \
+	src/http/http_send.c \
+	src/http/http_send.h \
 	src/http/http_server.c \
 	src/http/http_server.h \
 	src/http/http_uri.c
