@@ -5,7 +5,8 @@
  * breaks it is simply asked again on the next one: create and destroy are
  * idempotent by uid. Only a list is not: half of one and half of another prove
  * nothing, so it ends with an error. What the spawner does not take for
- * GIVE_UP_MS ends with ERR_UNAVAILABLE.
+ * GIVE_UP_MS ends with ERR_UNAVAILABLE, and so does what was asked BREAKS_MAX
+ * times without an answer: it may be what breaks the spawner.
  */
 /* SPDX-License-Identifier: MIT */
 #include "backend/driver.h"
@@ -26,7 +27,14 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-enum { PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 2000, GIVE_UP_MS = 30000, SEND_BUFFER = 1 << 20, READS_AT_ONCE = 64 };
+enum {
+	PAUSE_MIN_MS = 100,
+	PAUSE_MAX_MS = 2000,
+	GIVE_UP_MS = 30000,
+	BREAKS_MAX = 5,
+	SEND_BUFFER = 1 << 20,
+	READS_AT_ONCE = 64
+};
 
 /* Any answer fits. */
 union answer {
@@ -41,6 +49,8 @@ struct request {
 	uint32_t op;
 	uint64_t seq;
 	bool sent; /* on this connection */
+	bool broken; /* its connection broke; what to do about it comes next */
+	unsigned breaks; /* how often it did */
 	int64_t give_up_ms; /* while it is not sent */
 	driver_progress_f *progress;
 	driver_created_f *created;
@@ -223,11 +233,35 @@ local_plan(struct local *local)
 		event_add(local->retry, &tv);
 }
 
+/* Ends those that a broken connection ends; the others are asked again. */
 static void
-local_disconnect(struct local *local)
+local_judge_broken(struct local *local)
 {
 	struct request *request, *next;
 	struct err err;
+
+	for (request = TAILQ_FIRST(&local->requests); request != NULL; request = next) {
+		next = TAILQ_NEXT(request, link);
+		if (!request->broken)
+			continue;
+		request->broken = false;
+		if (request->op == SPAWN_LIST)
+			err_set(&err, ERR_UNAVAILABLE, "the connection broke in the middle of the list");
+		else if (++request->breaks >= BREAKS_MAX)
+			err_set(&err, ERR_UNAVAILABLE,
+				"the process that makes sandboxes has died %d times at it; see the server's log",
+				BREAKS_MAX);
+		else
+			continue;
+		request_end(local, request, NULL, &err);
+		next = TAILQ_FIRST(&local->requests); /* the callback may have changed the queue */
+	}
+}
+
+static void
+local_disconnect(struct local *local)
+{
+	struct request *request;
 
 	event_del(local->readable);
 	event_del(local->writable);
@@ -236,17 +270,13 @@ local_disconnect(struct local *local)
 	local->gone_asked = false;
 	TAILQ_FOREACH(request, &local->requests, link)
 	{
+		if (!request->sent)
+			continue;
 		request->sent = false;
+		request->broken = true;
 		request->give_up_ms = clock_boot_ms() + GIVE_UP_MS;
 	}
-	for (request = TAILQ_FIRST(&local->requests); request != NULL; request = next) {
-		next = TAILQ_NEXT(request, link);
-		if (request->op != SPAWN_LIST)
-			continue;
-		err_set(&err, ERR_UNAVAILABLE, "the connection broke in the middle of the list");
-		request_end(local, request, NULL, &err);
-		next = TAILQ_FIRST(&local->requests);
-	}
+	local_judge_broken(local);
 	local_plan(local);
 }
 

@@ -74,7 +74,8 @@ adopt_one(struct dispatch *d, const char *name)
 	box->dispatch = d;
 	if (strcmp(state.boot_id, d->site->boot_id) == 0 && state.pid > 0)
 		boxes_set_pid(d->boxes, box, state.pid, state.pid_start);
-	if (box->pid > 0 && state.live && boxes_claim_slot(d->boxes, box, state.slot) && watch_adopted(d, box))
+	/* one that is removed, too, keeps its range of ids until it is gone */
+	if (boxes_claim_slot(d->boxes, box, state.slot) && box->pid > 0 && state.live && watch_adopted(d, box))
 		box->phase = BOX_LIVE;
 	else
 		dispatch_remove(d, box);
@@ -85,12 +86,13 @@ typedef void name_f(struct dispatch *d, const char *name);
 static int
 each_name(struct dispatch *d, int dirfd, name_f *call, struct err *err)
 {
-	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_FD fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	AUTO_DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
 
 	if (list == NULL)
 		return err_set_errno(err, errno, "look for sandboxes of an earlier start");
+	fd = -1; /* the list's from now on */
 	while ((entry = readdir(list)) != NULL) {
 		if (entry->d_name[0] != '.' && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
 			strlen(entry->d_name) < sizeof((struct box *)NULL)->id)

@@ -48,7 +48,7 @@ struct box {
 	uint64_t pid_start;
 	int wait_status; /* BOX_DEAD; -1 unknown */
 	bool oom_killed;
-	struct make_order *order; /* BOX_IMAGE: owned */
+	struct make_order *order; /* owned; BOX_IMAGE: to be made, BOX_REMOVING: to be made again, or NULL */
 	int pidfd; /* one that was adopted; others are our children */
 	struct event *ended;
 	struct box_waiters creators, destroyers;

@@ -29,8 +29,6 @@ enum {
 	RETRY_US = 500
 };
 
-#define SERVICE_LEAF "service" /* where the server itself stands on v2 */
-
 static const char *const controller_names[CGROUP_CONTROLLERS] = { "cpu", "memory", "pids" };
 
 static int
@@ -123,7 +121,7 @@ leave_inner_group(struct cgroup_host *host, int own, const char *path)
 				return -1;
 			}
 			if (leaf < 0)
-				leaf = make_dir(own, SERVICE_LEAF);
+				leaf = make_dir(own, CGROUP_LEAF);
 			(void)put(leaf, "cgroup.procs", pid);
 		}
 	}
@@ -145,20 +143,6 @@ pass_controller(int dir, const char *name)
 	return put(dir, "cgroup.subtree_control", word) == 0;
 }
 
-/* A spawner that is started again stands in the leaf already: back to the group that holds the sandboxes. */
-static void
-leave_leaf_name(char *path, const char *name)
-{
-	char beside[PATH_MAX];
-	char *slash = strrchr(path, '/');
-
-	if (slash == NULL || strcmp(slash + 1, SERVICE_LEAF) != 0 ||
-		snprintf(beside, sizeof beside, "%.*s/%s", (int)(slash - path), path, name) >= (int)sizeof beside)
-		return;
-	if (access(beside, F_OK) == 0)
-		*slash = '\0';
-}
-
 static void
 open_v2(struct cgroup_host *host, const char *parent, const char *name)
 {
@@ -167,8 +151,6 @@ open_v2(struct cgroup_host *host, const char *parent, const char *name)
 
 	if (!cgroup_find_dir(NULL, parent, path, sizeof path))
 		return;
-	if (parent[0] == '\0')
-		leave_leaf_name(path, name);
 	if (parent[0] != '\0')
 		(void)mkdir(path, 0755);
 	own = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -464,7 +446,10 @@ cgroup_box_kill(const struct cgroup_host *host, const char *id)
 {
 	AUTO_FD dir = host->v2_fd >= 0 ? open_dir(host->v2_fd, id) : -1;
 
-	if (dir >= 0 && put(dir, "cgroup.kill", "1") != 0)
+	/* an init joins v2 first: nobody is in a v1 group alone */
+	if (dir >= 0 && put(dir, "cgroup.kill", "1") == 0)
+		return;
+	if (dir >= 0)
 		kill_v1(dir);
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
 		AUTO_FD v1 = host->v1_fd[i] >= 0 ? open_dir(host->v1_fd[i], id) : -1;
@@ -500,7 +485,7 @@ remove_group(int at, const char *name)
  * waits for it was told; the kernel has no event for that in v1.
  */
 static int
-remove_patiently(int at, const char *id, int64_t deadline, struct err *err)
+remove_patiently(const struct cgroup_host *host, int at, const char *id, int64_t deadline, struct err *err)
 {
 	while (!remove_group(at, id)) {
 		struct timespec pause = { .tv_nsec = RETRY_US * 1000L };
@@ -509,6 +494,7 @@ remove_patiently(int at, const char *id, int64_t deadline, struct err *err)
 			return err_set_errno(err, errno, "remove cgroup %s", id);
 		if (clock_boot_ms() > deadline)
 			return err_set(err, ERR_TIMEOUT, "cgroup %s still holds processes after SIGKILL", id);
+		cgroup_box_kill(host, id); /* one that was on its way in when all were killed */
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 	}
 	return 0;
@@ -519,10 +505,10 @@ cgroup_box_remove(const struct cgroup_host *host, const char *id, int timeout_ms
 {
 	int64_t deadline = clock_boot_ms() + timeout_ms;
 
-	if (host->v2_fd >= 0 && remove_patiently(host->v2_fd, id, deadline, err) != 0)
+	if (host->v2_fd >= 0 && remove_patiently(host, host->v2_fd, id, deadline, err) != 0)
 		return -1;
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
-		if (host->v1_fd[i] >= 0 && remove_patiently(host->v1_fd[i], id, deadline, err) != 0)
+		if (host->v1_fd[i] >= 0 && remove_patiently(host, host->v1_fd[i], id, deadline, err) != 0)
 			return -1;
 	}
 	return 0;

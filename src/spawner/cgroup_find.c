@@ -100,6 +100,16 @@ path_below(const char *path, const char *root)
 	return path + len;
 }
 
+/* From our own leaf one level up, where the groups of the sandboxes are. */
+static void
+leave_leaf(char *path)
+{
+	char *last = strrchr(path, '/');
+
+	if (last != NULL && strcmp(last + 1, CGROUP_LEAF) == 0)
+		last[last == path ? 1 : 0] = '\0';
+}
+
 bool
 cgroup_find_in(const char *cgroups, const char *mounts, const char *controller, const char *parent, char *ret_path,
 	size_t size)
@@ -109,6 +119,8 @@ cgroup_find_in(const char *cgroups, const char *mounts, const char *controller, 
 
 	if (!own_path(cgroups, controller, own, sizeof own))
 		return false;
+	if (controller == NULL)
+		leave_leaf(own);
 	while ((mounts = line_next(mounts, line, sizeof line)) != NULL) {
 		const char *below;
 

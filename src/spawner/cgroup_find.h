@@ -8,9 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Where the processes of the server stand when they had to leave a v2 group for its children's sake. */
+#define CGROUP_LEAF "orchard-server"
+
 /*
  * The directory of our own cgroup in the v1 hierarchy of controller, or in the
- * v2 tree (controller NULL); parent, unless "", takes the place of our own path.
+ * v2 tree (controller NULL; from CGROUP_LEAF one level up); parent, unless "", takes the place of our own path.
  * false when there is no such hierarchy or it does not show our place.
  */
 bool cgroup_find_dir(const char *controller, const char *parent, char *ret_path, size_t size) MUSTCHECK;

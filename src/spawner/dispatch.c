@@ -62,6 +62,18 @@ reply_live(struct dispatch *d, const struct box *box, uint64_t peer, uint64_t se
 	peers_send(d->peers, peer, &reply, sizeof reply);
 }
 
+static void
+refuse_all(struct dispatch *d, struct box_waiters *waiters, const struct err *why)
+{
+	struct box_waiter *waiter;
+
+	while ((waiter = STAILQ_FIRST(waiters)) != NULL) {
+		dispatch_reply(d, waiter->peer, waiter->seq, why);
+		STAILQ_REMOVE_HEAD(waiters, link);
+		free(waiter);
+	}
+}
+
 /* Answers everybody on a list and empties it. why NULL: the box lives, or is gone, as they wanted. */
 static void
 answer_all(struct dispatch *d, struct box *box, struct box_waiters *waiters, const struct err *why)
@@ -91,22 +103,41 @@ log_box(enum log_level level, const struct box *box, const char *what, const str
 
 /* --- removing --- */
 
+static void begin(struct dispatch *d, struct make_order *order, struct box_waiters *waiters);
+
+/* Whoever waits for it to be made anew hears that it won't be. */
+static void
+forget_order(struct dispatch *d, struct box *box, const struct err *why)
+{
+	answer_all(d, box, &box->creators, why);
+	free(box->order);
+	box->order = NULL;
+}
+
 static void
 on_unmade(const struct pool_answer *answer, void *arg)
 {
 	struct box *box = arg;
 	struct dispatch *d = box->dispatch;
+	struct make_order *order;
+	struct box_waiters waiters = STAILQ_HEAD_INITIALIZER(waiters);
 
 	if (answer->why != NULL) {
 		/* stays, so that asking again tries again */
 		log_box(LOG_LEVEL_ERROR, box, "could not be removed", answer->why);
 		answer_all(d, box, &box->destroyers, answer->why);
+		forget_order(d, box, answer->why);
 		box->phase = BOX_DEAD;
 		return;
 	}
 	answer_all(d, box, &box->destroyers, NULL);
+	order = box->order;
+	box->order = NULL;
+	STAILQ_CONCAT(&waiters, &box->creators);
 	boxes_remove(d->boxes, box);
 	pool_sweep(d->janitor);
+	if (order != NULL)
+		begin(d, order, &waiters);
 }
 
 void
@@ -214,22 +245,63 @@ admit(const struct dispatch *d, const struct make_order *order, struct image_nam
 	return image_name_parse(order->spec.image, ret_name, err);
 }
 
-/* Joins a create of the same uid that came before. */
-static void
-join_create(struct dispatch *d, struct box *box, uint64_t peer, uint64_t seq)
+/*
+ * Joins a create of the same uid that came before; true when the order was taken
+ * over: what the death of a helper or a spawner left of the first try is being
+ * removed, nobody wants it gone, so it is made again afterwards.
+ */
+static bool
+join_create(struct dispatch *d, struct box *box, struct make_order *order, const struct box_waiter *who)
 {
 	struct err err;
 
 	if (box->phase == BOX_LIVE) {
-		reply_live(d, box, peer, seq);
-	} else if (box->phase == BOX_REMOVING || box->doomed) {
+		reply_live(d, box, who->peer, who->seq);
+	} else if (box->doomed || (box->phase == BOX_REMOVING && !STAILQ_EMPTY(&box->destroyers))) {
 		err_set(&err, ERR_DELETED, "sandbox %s is being deleted", box->id);
-		dispatch_reply(d, peer, seq, &err);
+		dispatch_reply(d, who->peer, who->seq, &err);
 	} else if (box->phase == BOX_DEAD) {
 		err_set(&err, ERR_CONFLICT, "the agent of sandbox %s has ended", box->id);
-		dispatch_reply(d, peer, seq, &err);
+		dispatch_reply(d, who->peer, who->seq, &err);
 	} else {
-		box_add_waiter(&box->creators, peer, seq);
+		box_add_waiter(&box->creators, who->peer, who->seq);
+		if (box->phase == BOX_REMOVING && box->order == NULL) {
+			box->order = order;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Makes a new one; order is taken over, and so are the waiters, who hear how it went. */
+static void
+begin(struct dispatch *d, struct make_order *order, struct box_waiters *waiters)
+{
+	struct image_name name;
+	struct box *box;
+	struct err err;
+
+	if (admit(d, order, &name, &err) != 0) {
+		refuse_all(d, waiters, &err);
+		free(order);
+		return;
+	}
+	box = boxes_add(d->boxes, order->spec.id, order->spec.uid);
+	box->dispatch = d;
+	box->order = order;
+	STAILQ_CONCAT(&box->creators, waiters);
+	if (boxes_take_slot(d->boxes, box, &err) != 0) {
+		refuse_all(d, &box->creators, &err);
+		boxes_remove(d->boxes, box);
+		return;
+	}
+	order->slot = box->slot;
+	d->creating++;
+	if (name.form == IMAGE_DIR || image_cache_find(d->images, order->spec.image, order->digest)) {
+		start_making(d, box);
+	} else {
+		box->phase = BOX_IMAGE;
+		image_cache_fetch(d->images, order->spec.image);
 	}
 }
 
@@ -237,35 +309,13 @@ void
 dispatch_create(struct dispatch *d, struct make_order *order, uint64_t peer, uint64_t seq)
 {
 	struct box *box = boxes_find_uid(d->boxes, order->spec.uid);
-	struct image_name name;
-	struct err err;
+	struct box_waiters waiters = STAILQ_HEAD_INITIALIZER(waiters);
 
-	if (box != NULL) {
-		join_create(d, box, peer, seq);
+	if (box == NULL) {
+		box_add_waiter(&waiters, peer, seq);
+		begin(d, order, &waiters);
+	} else if (!join_create(d, box, order, &(struct box_waiter){ .peer = peer, .seq = seq })) {
 		free(order);
-		return;
-	}
-	if (admit(d, order, &name, &err) != 0) {
-		dispatch_reply(d, peer, seq, &err);
-		free(order);
-		return;
-	}
-	box = boxes_add(d->boxes, order->spec.id, order->spec.uid);
-	box->dispatch = d;
-	box->order = order;
-	if (boxes_take_slot(d->boxes, box, &err) != 0) {
-		dispatch_reply(d, peer, seq, &err);
-		boxes_remove(d->boxes, box);
-		return;
-	}
-	order->slot = box->slot;
-	d->creating++;
-	box_add_waiter(&box->creators, peer, seq);
-	if (name.form == IMAGE_DIR || image_cache_find(d->images, order->spec.image, order->digest)) {
-		start_making(d, box);
-	} else {
-		box->phase = BOX_IMAGE;
-		image_cache_fetch(d->images, order->spec.image);
 	}
 }
 
@@ -337,6 +387,8 @@ dispatch_destroy(struct dispatch *d, const char *id, const char *uid, uint64_t p
 		dispatch_remove(d, box);
 		break;
 	case BOX_REMOVING:
+		err_set(&gone, ERR_DELETED, "sandbox %s is being deleted", box->id);
+		forget_order(d, box, &gone);
 		break;
 	}
 }

@@ -88,6 +88,7 @@ static const struct {
 	{ "io_uring_register", ENOSYS },
 	{ "vm86", EPERM },
 	{ "vm86old", EPERM },
+	{ "modify_ldt", EPERM },
 };
 
 static const uint64_t namespace_flags[] = {
@@ -126,16 +127,26 @@ deny_namespaces(scmp_filter_ctx ctx)
 	return rc;
 }
 
-/* Sockets to the hypervisor belong to no network namespace. */
+/*
+ * Local and internet sockets and netlink stay. The rest is either not in the
+ * network namespace (vsock, the kernel's crypto) or a protocol that nobody needs
+ * on a loopback. The kernel reads the low half of the argument only, so whatever
+ * is set above it makes the number a large one, which is denied.
+ */
 static int
-deny_vsock(scmp_filter_ctx ctx)
+deny_sockets(scmp_filter_ctx ctx)
 {
-	int rc = seccomp_rule_add(
-		ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_VSOCK, 0));
+	const int calls[] = { SCMP_SYS(socket), SCMP_SYS(socketpair) };
+	const uint32_t answer = SCMP_ACT_ERRNO(EAFNOSUPPORT);
+	int rc = 0;
 
-	if (rc == 0)
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socketpair), 1,
-			SCMP_A0(SCMP_CMP_EQ, AF_VSOCK, 0));
+	for (size_t i = 0; i < sizeof calls / sizeof *calls && rc == 0; i++) {
+		rc = seccomp_rule_add(ctx, answer, calls[i], 1, SCMP_A0(SCMP_CMP_GT, AF_NETLINK, 0));
+		for (uint64_t family = AF_INET + 1; family < AF_NETLINK && rc == 0; family++) {
+			if (family != AF_INET6)
+				rc = seccomp_rule_add(ctx, answer, calls[i], 1, SCMP_A0(SCMP_CMP_EQ, family, 0));
+		}
+	}
 	return rc;
 }
 
@@ -154,7 +165,7 @@ fill(scmp_filter_ctx ctx)
 	if (rc == 0)
 		rc = deny_namespaces(ctx);
 	if (rc == 0)
-		rc = deny_vsock(ctx);
+		rc = deny_sockets(ctx);
 	return rc;
 }
 
@@ -185,8 +196,11 @@ filter_build(struct sock_fprog *ret_program, struct err *err)
 
 	if (ctx == NULL)
 		return err_set(err, ERR_INTERNAL, "seccomp_init failed");
-	seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	rc = fill(ctx);
+	rc = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	if (rc == 0)
+		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (rc == 0)
+		rc = fill(ctx);
 	if (rc != 0)
 		rc = err_set_errno(err, -rc, "system call filter");
 	else

@@ -20,7 +20,8 @@
 static const char *const readonly_paths[] = { "/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq",
 	"/proc/sysrq-trigger" };
 static const char *const masked_files[] = { "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/timer_list",
-	"/proc/timer_stats", "/proc/latency_stats", "/proc/sched_debug", "/proc/kmsg", "/proc/kallsyms" };
+	"/proc/timer_stats", "/proc/latency_stats", "/proc/sched_debug", "/proc/kmsg", "/proc/kallsyms",
+	"/proc/interrupts" };
 static const char *const masked_dirs[] = { "/proc/acpi", "/proc/scsi", "/proc/asound", "/sys/firmware",
 	"/sys/devices/virtual/powercap" };
 
@@ -100,8 +101,9 @@ mount_dev(int dev, int64_t shm_bytes)
 
 	if (!attach(dev, "/dev", 0755))
 		return "mount /dev (it must be a directory of the image, or missing)";
+	/* terminals are counted for the whole host: one sandbox must not take them all */
 	if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
-		    "newinstance,ptmxmode=0666,mode=0620,gid=5") != 0)
+		    "newinstance,ptmxmode=0666,mode=0620,gid=5,max=256") != 0)
 		return "mount /dev/pts";
 	snprintf(options, sizeof options, "mode=1777,size=%lld", (long long)shm_bytes);
 	if (mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, options) != 0)

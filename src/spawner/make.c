@@ -269,21 +269,27 @@ int
 make_probe(const struct site *site, struct err *err)
 {
 	struct make_order *order = calloc(1, sizeof *order);
+	struct unmake_order left = { 0 };
 	struct make_result result;
-	int rc = 0;
+	int rc;
 
 	if (order == NULL)
 		abort();
 	order->rehearsal = true;
 	strcpy(order->spec.id, "-rehearsal"); /* no sandbox can be called so */
 	id_uuid4(order->spec.uid);
+	memcpy(left.id, order->spec.id, sizeof left.id);
+	memcpy(left.uid, order->spec.uid, sizeof left.uid);
+	rc = unmake_sandbox(site, &left, err); /* of a spawner that died in the middle of its own */
 	order->spec.cpu_milli = 1000;
 	order->spec.memory_bytes = SHM_BYTES_MIN;
 	order->spec.pids_max = 64;
-	if ((mkdirat(site->images_fd, "empty", 0755) != 0 && errno != EEXIST) ||
+	if (rc == 0 && mkdirat(site->images_fd, "empty", 0755) != 0 && errno != EEXIST)
+		rc = err_set_errno(err, errno, "make an empty image in state_dir %.300s", site->config->state_dir);
+	if (rc == 0 &&
 		(size_t)snprintf(order->spec.image, sizeof order->spec.image, "dir:%s/images/empty",
 			site->config->state_dir) >= sizeof order->spec.image)
-		rc = err_set_errno(err, errno, "state_dir %.300s", site->config->state_dir);
+		rc = err_set(err, ERR_INVALID, "state_dir is too long: %.300s", site->config->state_dir);
 	if (rc == 0)
 		rc = make_sandbox(site, order, NULL, NULL, &result, err);
 	free(order);

@@ -233,7 +233,7 @@ on_acceptable(evutil_socket_t listen_fd, short what, void *arg)
 
 	(void)what;
 	if (fd < 0) {
-		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 			event_del(peers->acceptable);
 			event_add(peers->accept_again, &pause);
 		}

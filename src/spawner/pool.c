@@ -120,14 +120,15 @@ order_finish(struct order *order, const struct pool_answer *answer)
 	free(order);
 }
 
+/* reaped: its pid may be somebody else's by now. */
 static void
-helper_lost(struct helper *helper)
+helper_lost(struct helper *helper, bool reaped)
 {
 	struct order *order = helper->order;
 	struct err why;
 
 	log_error("helper %d has died; it is replaced", (int)helper->pid);
-	if (helper->pid > 0)
+	if (helper->pid > 0 && !reaped)
 		(void)kill(helper->pid, SIGKILL);
 	event_free(helper->readable);
 	helper->readable = NULL;
@@ -143,28 +144,49 @@ helper_lost(struct helper *helper)
 	pool_run(helper->pool);
 }
 
+enum heard { HEARD_NOTHING, HEARD_WORD, HEARD_END };
+
+/* Takes one word of the helper. */
+static enum heard
+helper_hear(struct helper *helper)
+{
+	struct order *order = helper->order;
+	struct helper_word word;
+	ssize_t n;
+
+	do
+		n = recv(helper->fd, &word, sizeof word, MSG_DONTWAIT);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET)); /* a reset stands before what was said */
+	if (n < 0 && errno == EAGAIN)
+		return HEARD_NOTHING;
+	if (n != (ssize_t)sizeof word || order == NULL)
+		return HEARD_END;
+	if (!word.finished) {
+		order->started = word.made;
+		return HEARD_WORD;
+	}
+	helper->order = NULL;
+	order_finish(order, &(struct pool_answer){ .why = word.failed ? &word.why : NULL, .made = word.made });
+	return HEARD_WORD;
+}
+
 static void
 helper_on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct helper *helper = arg;
-	struct order *order = helper->order;
-	struct helper_word word;
-	ssize_t n = recv(fd, &word, sizeof word, MSG_DONTWAIT);
 
+	(void)fd;
 	(void)what;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n != (ssize_t)sizeof word || order == NULL) {
-		helper_lost(helper);
-		return;
+	switch (helper_hear(helper)) {
+	case HEARD_END:
+		helper_lost(helper, false);
+		break;
+	case HEARD_WORD:
+		pool_run(helper->pool);
+		break;
+	case HEARD_NOTHING:
+		break;
 	}
-	if (!word.finished) {
-		order->started = word.made;
-		return;
-	}
-	helper->order = NULL;
-	order_finish(order, &(struct pool_answer){ .why = word.failed ? &word.why : NULL, .made = word.made });
-	pool_run(helper->pool);
 }
 
 static void
@@ -310,10 +332,13 @@ bool
 pool_reaped(struct pool *pool, pid_t pid)
 {
 	for (unsigned i = 0; i < pool->count; i++) {
-		if (pool->helpers[i].pid == pid) {
-			helper_lost(&pool->helpers[i]);
-			return true;
-		}
+		if (pool->helpers[i].pid != pid)
+			continue;
+		/* what it said before it died still counts, above all which process it had started */
+		while (helper_hear(&pool->helpers[i]) == HEARD_WORD)
+			;
+		helper_lost(&pool->helpers[i], true);
+		return true;
 	}
 	return false;
 }

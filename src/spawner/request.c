@@ -48,7 +48,10 @@ is_env(const char *env, size_t len)
 static bool
 create_is_formed(const struct spawn_create *spec, size_t len)
 {
-	return is_ended(spec->id, sizeof spec->id) && is_ended(spec->uid, sizeof spec->uid) &&
+	unsigned char flag;
+
+	memcpy(&flag, &spec->block_network, sizeof flag); /* any other value is no bool */
+	return flag <= 1 && is_ended(spec->id, sizeof spec->id) && is_ended(spec->uid, sizeof spec->uid) &&
 		is_ended(spec->token, sizeof spec->token) && is_ended(spec->image, sizeof spec->image) &&
 		is_ended(spec->working_dir, sizeof spec->working_dir) && spec->env_len <= SPAWN_ENV_MAX &&
 		len == sizeof *spec + spec->env_len;

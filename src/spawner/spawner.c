@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "conf/config.h"
 #include "master/role.h"
+#include "spawner/child.h"
 #include "spawner/dispatch.h"
 #include "spawner/image_cache.h"
 #include "spawner/make.h"
@@ -20,8 +21,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 enum { SPARE_HELPERS = 2, DRAIN_MS = 5000, DRAIN_TICK_MS = 20, SLOTS_MIN = 64 };
 /* The kernel's ids end at 2^32 - 2; the last range must fit below. */
@@ -133,6 +136,41 @@ slot_count(const struct config *config)
 	return (uint32_t)(want < fit ? want : fit);
 }
 
+/* In a child, as every making: what it starts becomes our child and not the master's. */
+static int
+rehearse(const struct site *site, struct err *err)
+{
+	struct {
+		int rc;
+		struct err err;
+	} outcome = { 0 };
+	int ends[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		return err_set_errno(err, errno, "socketpair");
+	pid = child_fork(site, ends[1], err);
+	if (pid == 0) {
+		outcome.rc = make_probe(site, &outcome.err);
+		(void)send(ends[1], &outcome, sizeof outcome, MSG_NOSIGNAL);
+		_exit(0);
+	}
+	close(ends[1]);
+	n = pid > 0 ? recv(ends[0], &outcome, sizeof outcome, MSG_WAITALL) : 0;
+	close(ends[0]);
+	if (pid < 0)
+		return -1;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	while (waitpid(-1, &status, WNOHANG) > 0)
+		;
+	if (n != (ssize_t)sizeof outcome)
+		return err_set(err, ERR_INTERNAL, "the rehearsal of making a sandbox has died");
+	*err = outcome.err;
+	return outcome.rc;
+}
+
 /* Whether sandboxes can be made here; a host that can't still answers, with the reason. */
 static void
 judge_host(struct dispatch *d, const struct err *site_err)
@@ -143,7 +181,7 @@ judge_host(struct dispatch *d, const struct err *site_err)
 		snprintf(d->problem, sizeof d->problem, "%s", site_err->msg);
 	else if (d->site->agent_fd < 0)
 		snprintf(d->problem, sizeof d->problem, "%s", d->site->agent_problem);
-	else if (make_probe(d->site, &err) != 0)
+	else if (rehearse(d->site, &err) != 0)
 		snprintf(d->problem, sizeof d->problem, "%s", err.msg);
 	d->usable = d->problem[0] == '\0';
 	if (!d->usable)
