@@ -65,6 +65,8 @@ spawner_tests = \
 	tests/unit/spawner/test_cage \
 	tests/unit/spawner/test_imager \
 	tests/unit/spawner/test_layer \
+	tests/unit/spawner/test_cgroup_find \
+	tests/unit/spawner/test_filter \
 	tests/unit/spawner/test_sandbox
 check_PROGRAMS += $(spawner_tests)
 TESTS += $(spawner_tests)
@@ -95,4 +97,14 @@ tests_unit_spawner_test_cage_SOURCES = tests/unit/spawner/test_cage.c $(spawner_
 tests_unit_spawner_test_cage_CPPFLAGS = $(spawner_test_cppflags)
 tests_unit_spawner_test_cage_CFLAGS = $(spawner_test_cflags)
 tests_unit_spawner_test_cage_LDADD = $(spawner_test_ldadd)
+
+tests_unit_spawner_test_cgroup_find_SOURCES = tests/unit/spawner/test_cgroup_find.c
+tests_unit_spawner_test_cgroup_find_CPPFLAGS = $(spawner_test_cppflags)
+tests_unit_spawner_test_cgroup_find_CFLAGS = $(spawner_test_cflags)
+tests_unit_spawner_test_cgroup_find_LDADD = $(spawner_test_ldadd)
+
+tests_unit_spawner_test_filter_SOURCES = tests/unit/spawner/test_filter.c
+tests_unit_spawner_test_filter_CPPFLAGS = $(spawner_test_cppflags)
+tests_unit_spawner_test_filter_CFLAGS = $(spawner_test_cflags)
+tests_unit_spawner_test_filter_LDADD = $(spawner_test_ldadd)
 endif
