@@ -9,23 +9,20 @@
  * times without an answer: it may be what breaks the spawner.
  */
 /* SPDX-License-Identifier: MIT */
-#include "backend/driver.h"
+#include "backend/driver_local.h"
 
 #include "backend/driver_env.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "conf/config.h"
-#include "ipc/spawn_msg.h"
 
 #include <errno.h>
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 enum {
 	PAUSE_MIN_MS = 100,
@@ -36,175 +33,10 @@ enum {
 	READS_AT_ONCE = 64
 };
 
-/* Any answer fits. */
-union answer {
-	struct spawn_header head;
-	struct spawn_reply reply;
-	struct spawn_item item;
-	struct spawn_host host;
-};
-
-struct request {
-	TAILQ_ENTRY(request) link;
-	uint32_t op;
-	uint64_t seq;
-	bool sent; /* on this connection */
-	bool broken; /* its connection broke; what to do about it comes next */
-	unsigned breaks; /* how often it did */
-	int64_t give_up_ms; /* while it is not sent */
-	driver_progress_f *progress;
-	driver_created_f *created;
-	driver_done_f *done;
-	driver_item_f *item;
-	driver_host_f *host;
-	void *arg;
-	size_t len;
-	char data[]; /* the message */
-};
-
-struct local {
-	struct driver driver;
-	struct event_base *base;
-	char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
-	int fd; /* -1: not connected */
-	struct event *readable, *writable, *retry;
-	int64_t pause_ms;
-	uint64_t next_seq;
-	driver_item_f *gone;
-	void *gone_arg;
-	bool gone_asked; /* on this connection */
-	TAILQ_HEAD(request_queue, request) requests;
-};
-
 static struct local *
 local_of(struct driver *driver)
 {
 	return (struct local *)(void *)driver;
-}
-
-/* --- the end of a request --- */
-
-static void
-request_end(struct local *local, struct request *request, const struct spawn_reply *reply, const struct err *why)
-{
-	struct driver_made made = { 0 };
-
-	TAILQ_REMOVE(&local->requests, request, link);
-	if (why == NULL && request->op == SPAWN_CREATE) {
-		made = (struct driver_made){
-			.endpoint = reply->endpoint, .pid = (pid_t)reply->pid, .pid_start = reply->pid_start
-		};
-		request->created(&made, NULL, request->arg);
-	} else if (request->op == SPAWN_CREATE) {
-		request->created(NULL, why, request->arg);
-	} else if (request->op == SPAWN_HOST) {
-		request->host(NULL, why, request->arg);
-	} else {
-		request->done(why, request->arg);
-	}
-	free(request);
-}
-
-static struct request *
-request_find(struct local *local, uint64_t seq)
-{
-	struct request *request;
-
-	TAILQ_FOREACH(request, &local->requests, link)
-	if (request->seq == seq && request->sent)
-		return request;
-	return NULL;
-}
-
-/* --- answers --- */
-
-static struct driver_item
-item_of(const struct spawn_item *item)
-{
-	return (struct driver_item){
-		.id = item->id,
-		.uid = item->uid,
-		.pid = (pid_t)item->pid,
-		.pid_start = item->pid_start,
-		.alive = item->alive,
-		.oom_killed = item->oom_killed,
-		.wait_status = item->wait_status,
-	};
-}
-
-static void
-on_done(struct local *local, struct request *request, const struct spawn_reply *reply)
-{
-	enum err_code code = reply->code > 0 && reply->code < ERR_CODE_COUNT ? (enum err_code)reply->code
-									     : ERR_INTERNAL;
-	struct err err;
-
-	if (reply->code == ERR_NONE) {
-		request_end(local, request, reply, NULL);
-		return;
-	}
-	err_set(&err, code, "%s", reply->message);
-	request_end(local, request, NULL, &err);
-}
-
-static void
-on_host(struct local *local, struct request *request, const struct spawn_host *answer)
-{
-	struct driver_host host = {
-		.usable = answer->usable,
-		.problem = answer->problem,
-		.cgroup_mode = answer->cgroup_mode,
-		.missing = answer->missing,
-		.cpu_milli = answer->cpu_milli,
-		.memory_bytes = answer->memory_bytes,
-		.sandboxes = answer->sandboxes,
-		.creating = answer->creating,
-	};
-
-	TAILQ_REMOVE(&local->requests, request, link);
-	request->host(&host, NULL, request->arg);
-	free(request);
-}
-
-static size_t
-answer_size(uint32_t op)
-{
-	switch (op) {
-	case SPAWN_PROGRESS:
-	case SPAWN_DONE:
-		return sizeof(struct spawn_reply);
-	case SPAWN_ITEM:
-	case SPAWN_GONE:
-		return sizeof(struct spawn_item);
-	case SPAWN_HOST_INFO:
-		return sizeof(struct spawn_host);
-	default:
-		return 0;
-	}
-}
-
-static void
-on_answer(struct local *local, const union answer *answer)
-{
-	struct request *request = request_find(local, answer->head.seq);
-	struct driver_item item;
-
-	if (answer->head.op == SPAWN_GONE) {
-		item = item_of(&answer->item);
-		if (local->gone != NULL)
-			local->gone(&item, local->gone_arg);
-	} else if (request == NULL) {
-		return;
-	} else if (answer->head.op == SPAWN_DONE) {
-		on_done(local, request, &answer->reply);
-	} else if (answer->head.op == SPAWN_PROGRESS && request->progress != NULL) {
-		request->progress(answer->reply.message, request->arg);
-	} else if (answer->head.op == SPAWN_ITEM && request->item != NULL) {
-		item = item_of(&answer->item);
-		request->item(&item, request->arg);
-	} else if (answer->head.op == SPAWN_HOST_INFO && request->op == SPAWN_HOST) {
-		on_host(local, request, &answer->host);
-	}
 }
 
 /* --- the connection --- */
@@ -215,7 +47,7 @@ static void local_flush(struct local *local);
 static void
 local_plan(struct local *local)
 {
-	struct request *request, *next;
+	struct local_request *request, *next;
 	int64_t now = clock_boot_ms();
 	struct timeval tv = clock_tv(local->pause_ms);
 	struct err err;
@@ -226,7 +58,7 @@ local_plan(struct local *local)
 			continue;
 		err_set(&err, ERR_UNAVAILABLE,
 			"the process that makes sandboxes does not answer; see the server's log");
-		request_end(local, request, NULL, &err);
+		local_request_end(local, request, NULL, &err);
 		next = TAILQ_FIRST(&local->requests); /* the callback may have changed the queue */
 	}
 	if (!TAILQ_EMPTY(&local->requests) || local->gone != NULL)
@@ -237,7 +69,7 @@ local_plan(struct local *local)
 static void
 local_judge_broken(struct local *local)
 {
-	struct request *request, *next;
+	struct local_request *request, *next;
 	struct err err;
 
 	for (request = TAILQ_FIRST(&local->requests); request != NULL; request = next) {
@@ -253,7 +85,7 @@ local_judge_broken(struct local *local)
 				BREAKS_MAX);
 		else
 			continue;
-		request_end(local, request, NULL, &err);
+		local_request_end(local, request, NULL, &err);
 		next = TAILQ_FIRST(&local->requests); /* the callback may have changed the queue */
 	}
 }
@@ -261,7 +93,7 @@ local_judge_broken(struct local *local)
 static void
 local_disconnect(struct local *local)
 {
-	struct request *request;
+	struct local_request *request;
 
 	event_del(local->readable);
 	event_del(local->writable);
@@ -284,7 +116,7 @@ static void
 on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct local *local = arg;
-	union answer answer;
+	union local_answer answer;
 	ssize_t n;
 
 	(void)what;
@@ -295,12 +127,12 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return;
 		if (n < (ssize_t)sizeof answer.head || answer.head.version != SPAWN_VERSION ||
-			(size_t)n != answer_size(answer.head.op)) {
+			(size_t)n != local_answer_size(answer.head.op)) {
 			local_disconnect(local);
 			return;
 		}
 		local->pause_ms = PAUSE_MIN_MS;
-		on_answer(local, &answer);
+		local_on_answer(local, &answer);
 		if (local->fd != fd)
 			return;
 	}
@@ -365,7 +197,7 @@ local_send_watch(struct local *local)
 static void
 local_flush(struct local *local)
 {
-	struct request *request;
+	struct local_request *request;
 	int rc;
 
 	if (local->fd < 0 && local_connect(local) != 0) {
@@ -401,10 +233,10 @@ on_retry(evutil_socket_t fd, short what, void *arg)
 /* --- struct driver_ops --- */
 
 /* Sending waits for the next turn of the loop, so that nobody is called back from within a call. */
-static struct request *
+static struct local_request *
 local_ask(struct local *local, uint32_t op, const void *message, size_t len, size_t more)
 {
-	struct request *request = calloc(1, sizeof *request + len + more);
+	struct local_request *request = calloc(1, sizeof *request + len + more);
 	struct spawn_header head = { SPAWN_VERSION, op, ++local->next_seq };
 	struct timeval now = { 0 };
 
@@ -434,7 +266,7 @@ local_create(struct driver *driver, const struct driver_spec *spec, driver_progr
 		.pids_max = spec->pids_max,
 		.env_len = (uint32_t)driver_env_size(spec->env),
 	};
-	struct request *request;
+	struct local_request *request;
 
 	/* What does not fit is cut, and refused by the spawner as malformed; the domain bounds all of them. */
 	snprintf(create.id, sizeof create.id, "%s", spec->id);
@@ -453,7 +285,7 @@ static void
 local_destroy(struct driver *driver, const char *id, const char *uid, driver_done_f *done, void *arg)
 {
 	struct spawn_target target = { 0 };
-	struct request *request;
+	struct local_request *request;
 
 	snprintf(target.id, sizeof target.id, "%s", id);
 	snprintf(target.uid, sizeof target.uid, "%s", uid);
@@ -466,7 +298,7 @@ static void
 local_list(struct driver *driver, driver_item_f *item, driver_done_f *done, void *arg)
 {
 	struct spawn_header head = { 0 };
-	struct request *request = local_ask(local_of(driver), SPAWN_LIST, &head, sizeof head, 0);
+	struct local_request *request = local_ask(local_of(driver), SPAWN_LIST, &head, sizeof head, 0);
 
 	request->item = item;
 	request->done = done;
@@ -489,7 +321,7 @@ static void
 local_host(struct driver *driver, driver_host_f *done, void *arg)
 {
 	struct spawn_header head = { 0 };
-	struct request *request = local_ask(local_of(driver), SPAWN_HOST, &head, sizeof head, 0);
+	struct local_request *request = local_ask(local_of(driver), SPAWN_HOST, &head, sizeof head, 0);
 
 	request->host = done;
 	request->arg = arg;
@@ -499,7 +331,7 @@ static void
 local_free(struct driver *driver)
 {
 	struct local *local = local_of(driver);
-	struct request *request;
+	struct local_request *request;
 
 	while ((request = TAILQ_FIRST(&local->requests)) != NULL) {
 		TAILQ_REMOVE(&local->requests, request, link);

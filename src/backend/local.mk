@@ -10,6 +10,8 @@ src_backend_libbackend_a_SOURCES = \
 	src/backend/driver_env.h \
 	src/backend/driver_image.c \
 	src/backend/driver_local.c \
+	src/backend/driver_local.h \
+	src/backend/driver_local_answer.c \
 	src/backend/job_store.c \
 	src/backend/job_store.h \
 	src/backend/record_log.c \

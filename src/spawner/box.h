@@ -48,6 +48,7 @@ struct box {
 	uint64_t pid_start;
 	int wait_status; /* BOX_DEAD; -1 unknown */
 	bool oom_killed;
+	unsigned lost_removals; /* removals whose helper died */
 	struct make_order *order; /* owned; BOX_IMAGE: to be made, BOX_REMOVING: to be made again, or NULL */
 	int pidfd; /* one that was adopted; others are our children */
 	struct event *ended;

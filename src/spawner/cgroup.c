@@ -6,13 +6,10 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/proc.h"
-#include "base/text.h"
-#include "spawner/cgroup_find.h"
+#include "spawner/cgroup_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,230 +22,8 @@ enum {
 	CPU_PERIOD_US = 100000,
 	AGENT_PIDS = 16, /* v2: what the agent may use beside the commands */
 	KILL_ROUNDS = 64,
-	LEAVE_ROUNDS = 32,
 	RETRY_US = 500
 };
-
-static const char *const controller_names[CGROUP_CONTROLLERS] = { "cpu", "memory", "pids" };
-
-static int
-open_dir(int at, const char *name)
-{
-	return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* mkdir (an existing one is fine) and open. */
-static int
-make_dir(int at, const char *name)
-{
-	if (mkdirat(at, name, 0755) != 0 && errno != EEXIST)
-		return -1;
-	return open_dir(at, name);
-}
-
-static int
-put(int dir, const char *file, const char *text)
-{
-	struct err err;
-
-	return file_put_at(dir, file, text, &err);
-}
-
-/* Whether the space-separated file holds word. */
-static bool
-file_has_word(int dir, const char *file, const char *word)
-{
-	AUTO_FREE char *text = NULL;
-	char *save = NULL;
-	struct err err;
-	size_t len;
-
-	if (file_read_at(dir, file, 4096, &text, &len, &err) != 0)
-		return false;
-	for (char *at = strtok_r(text, " \n", &save); at != NULL; at = strtok_r(NULL, " \n", &save)) {
-		if (strcmp(at, word) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* The master, and what it started. */
-static bool
-is_ours(pid_t pid)
-{
-	pid_t master = getppid();
-
-	while (pid > 1 && pid != master)
-		pid = proc_parent(pid);
-	return pid == master;
-}
-
-/* The processes directly in dir, one number a line; "" when there are none. */
-static char *
-read_members(int dir)
-{
-	char *text;
-	struct err err;
-	size_t len;
-
-	return file_read_at(dir, "cgroup.procs", 1 << 20, &text, &len, &err) == 0 ? text : NULL;
-}
-
-/*
- * A v2 group that hands controllers on may hold no process itself; only the root may, which has no
- * cgroup.type. So we move down into a leaf, but only us: a shell that shares the group stays, and then the
- * group can't be used. Before any controller is handed on: the first alone, cpu, would be taken, and make ours
- * a group of threads.
- */
-static int
-leave_inner_group(struct cgroup_host *host, int own, const char *path)
-{
-	AUTO_FD leaf = -1;
-
-	if (faccessat(own, "cgroup.type", F_OK, 0) != 0)
-		return 0;
-	/* Others of ours may be forked meanwhile, at most until the master itself has moved. */
-	for (int round = 0; round < LEAVE_ROUNDS; round++) {
-		AUTO_FREE char *members = read_members(own);
-		char *save = NULL;
-
-		if (members == NULL || members[0] == '\0')
-			return members != NULL ? 0 : -1;
-		for (char *pid = strtok_r(members, "\n", &save); pid != NULL; pid = strtok_r(NULL, "\n", &save)) {
-			if (!is_ours((pid_t)strtol(pid, NULL, 10))) {
-				snprintf(host->why, sizeof host->why,
-					"cgroup %.120s holds other processes too (pid %.10s)", path, pid);
-				return -1;
-			}
-			if (leaf < 0)
-				leaf = make_dir(own, CGROUP_LEAF);
-			(void)put(leaf, "cgroup.procs", pid);
-		}
-	}
-	snprintf(host->why, sizeof host->why, "cgroup %.120s can't be left for a leaf of its own", path);
-	return -1;
-}
-
-/* Hands controllers on to the children of dir; returns whether name is there for them. */
-static bool
-pass_controller(int dir, const char *name)
-{
-	char word[32];
-
-	if (file_has_word(dir, "cgroup.subtree_control", name))
-		return true;
-	if (!file_has_word(dir, "cgroup.controllers", name))
-		return false;
-	snprintf(word, sizeof word, "+%s", name);
-	return put(dir, "cgroup.subtree_control", word) == 0;
-}
-
-static void
-open_v2(struct cgroup_host *host, const char *parent, const char *name)
-{
-	char path[PATH_MAX];
-	AUTO_FD own = -1;
-
-	if (!cgroup_find_dir(NULL, parent, path, sizeof path))
-		return;
-	if (parent[0] != '\0')
-		(void)mkdir(path, 0755);
-	own = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (own >= 0)
-		host->v2_fd = make_dir(own, name);
-	if (host->v2_fd < 0) {
-		snprintf(host->why, sizeof host->why, "%.150s/%s can't be made: %s", path, name, strerror(errno));
-		return;
-	}
-	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
-		if (host->v1_fd[i] >= 0 || !file_has_word(own, "cgroup.controllers", controller_names[i]))
-			continue;
-		if (leave_inner_group(host, own, path) != 0)
-			return;
-		host->v2_limit[i] = pass_controller(own, controller_names[i]) &&
-			pass_controller(host->v2_fd, controller_names[i]);
-	}
-}
-
-static void
-open_v1(struct cgroup_host *host, const char *parent, const char *name)
-{
-	char path[PATH_MAX];
-
-	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
-		AUTO_FD own = -1;
-
-		if (!cgroup_find_dir(controller_names[i], parent, path, sizeof path))
-			continue;
-		if (parent[0] != '\0')
-			(void)mkdir(path, 0755);
-		own = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (own >= 0)
-			host->v1_fd[i] = make_dir(own, name);
-		if (host->v1_fd[i] < 0)
-			snprintf(host->why, sizeof host->why, "%.150s/%s can't be made: %s", path, name,
-				strerror(errno));
-	}
-}
-
-static void
-name_missing(struct cgroup_host *host)
-{
-	bool v1 = false;
-
-	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
-		size_t len = strlen(host->missing);
-
-		v1 = v1 || host->v1_fd[i] >= 0;
-		if (host->v1_fd[i] < 0 && !host->v2_limit[i])
-			snprintf(host->missing + len, sizeof host->missing - len, "%s%s", len > 0 ? ", " : "",
-				controller_names[i]);
-	}
-	if (v1)
-		host->mode = host->v2_fd >= 0 ? "hybrid" : "v1";
-	else
-		host->mode = host->v2_fd >= 0 ? "v2" : "none";
-}
-
-int
-cgroup_host_open(struct cgroup_host *host, const char *parent, const char *state_dir, struct err *err)
-{
-	char hex[TEXT_SHA256_HEX_SIZE], name[32];
-
-	memset(host, 0, sizeof *host);
-	host->v2_fd = -1;
-	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
-		host->v1_fd[i] = -1;
-	text_sha256_hex(state_dir, strlen(state_dir), hex);
-	snprintf(name, sizeof name, "orchard-%.12s", hex);
-	open_v1(host, parent, name);
-	open_v2(host, parent, name);
-	name_missing(host);
-	if (strcmp(host->mode, "none") == 0)
-		return err_set(err, ERR_UNSUPPORTED,
-			"no cgroup can be made%s%s: mount /sys/fs/cgroup writable, or run the service with "
-			"Delegate=yes",
-			host->why[0] != '\0' ? ", " : "", host->why);
-	return 0;
-}
-
-void
-cgroup_host_close(struct cgroup_host *host)
-{
-	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
-		cleanup_fd(&host->v1_fd[i]);
-	cleanup_fd(&host->v2_fd);
-}
-
-int
-cgroup_host_dir(const struct cgroup_host *host)
-{
-	for (int i = 0; i < CGROUP_CONTROLLERS && host->v2_fd < 0; i++) {
-		if (host->v1_fd[i] >= 0)
-			return host->v1_fd[i];
-	}
-	return host->v2_fd;
-}
 
 void
 cgroup_box_init(struct cgroup_box *box)
@@ -291,7 +66,7 @@ limit_v1_memory(int dir, int64_t bytes, struct err *err)
 		return -1;
 	if (faccessat(dir, "memory.memsw.limit_in_bytes", F_OK, 0) == 0)
 		return put_limit(dir, "memory.memsw.limit_in_bytes", bytes, "memory and swap", err);
-	(void)put(dir, "memory.swappiness", "0");
+	(void)cgroup_put(dir, "memory.swappiness", "0");
 	return 0;
 }
 
@@ -349,7 +124,7 @@ static int
 make_v2(const struct cgroup_host *host, const char *id, const struct cgroup_limits *limits, uid_t owner,
 	struct cgroup_box *box, struct err *err)
 {
-	box->dir_fd = make_dir(host->v2_fd, id);
+	box->dir_fd = cgroup_make_dir(host->v2_fd, id);
 	if (box->dir_fd < 0)
 		return err_set_errno(err, errno, "cgroup %s", id);
 	if (mkdirat(box->dir_fd, "agent", 0755) != 0 || mkdirat(box->dir_fd, "jobs", 0755) != 0 ||
@@ -370,15 +145,16 @@ static int
 make_v1(const struct cgroup_host *host, enum cgroup_controller which, const char *id,
 	const struct cgroup_limits *limits, struct cgroup_box *box, struct err *err)
 {
-	AUTO_FD dir = make_dir(host->v1_fd[which], id);
+	AUTO_FD dir = cgroup_make_dir(host->v1_fd[which], id);
 
 	if (dir < 0)
-		return err_set_errno(err, errno, "%s cgroup %s", controller_names[which], id);
+		return err_set_errno(err, errno, "%s cgroup %s", cgroup_controller_names[which], id);
 	if (limit_v1(dir, which, limits, err) != 0)
 		return -1;
 	box->join_fd[1 + which] = openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 	if (box->join_fd[1 + which] < 0)
-		return err_set_errno(err, errno, "cgroup.procs of %s cgroup %s", controller_names[which], id);
+		return err_set_errno(
+			err, errno, "cgroup.procs of %s cgroup %s", cgroup_controller_names[which], id);
 	if (which == CGROUP_MEMORY)
 		box->oom_fd = openat(dir, "memory.oom_control", O_RDONLY | O_CLOEXEC);
 	return 0;
@@ -410,13 +186,13 @@ failed:
 void
 cgroup_box_seal(const struct cgroup_host *host, const char *id, int64_t pids_max)
 {
-	AUTO_FD dir = host->v2_fd >= 0 && host->v2_limit[CGROUP_PIDS] ? open_dir(host->v2_fd, id) : -1;
+	AUTO_FD dir = host->v2_fd >= 0 && host->v2_limit[CGROUP_PIDS] ? cgroup_open_dir(host->v2_fd, id) : -1;
 	char text[32];
 
 	if (dir < 0)
 		return;
 	snprintf(text, sizeof text, "%lld", (long long)pids_max);
-	if (put(dir, "cgroup.subtree_control", "+pids") != 0 || put(dir, "jobs/pids.max", text) != 0)
+	if (cgroup_put(dir, "cgroup.subtree_control", "+pids") != 0 || cgroup_put(dir, "jobs/pids.max", text) != 0)
 		log_warn("cgroup %s: its commands share the agent's pids limit: %s", id, strerror(errno));
 }
 
@@ -444,15 +220,15 @@ kill_v1(int dir)
 void
 cgroup_box_kill(const struct cgroup_host *host, const char *id)
 {
-	AUTO_FD dir = host->v2_fd >= 0 ? open_dir(host->v2_fd, id) : -1;
+	AUTO_FD dir = host->v2_fd >= 0 ? cgroup_open_dir(host->v2_fd, id) : -1;
 
 	/* an init joins v2 first: nobody is in a v1 group alone */
-	if (dir >= 0 && put(dir, "cgroup.kill", "1") == 0)
+	if (dir >= 0 && cgroup_put(dir, "cgroup.kill", "1") == 0)
 		return;
 	if (dir >= 0)
 		kill_v1(dir);
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
-		AUTO_FD v1 = host->v1_fd[i] >= 0 ? open_dir(host->v1_fd[i], id) : -1;
+		AUTO_FD v1 = host->v1_fd[i] >= 0 ? cgroup_open_dir(host->v1_fd[i], id) : -1;
 
 		if (v1 >= 0)
 			kill_v1(v1);
@@ -463,7 +239,7 @@ cgroup_box_kill(const struct cgroup_host *host, const char *id)
 static bool
 remove_group(int at, const char *name)
 {
-	AUTO_FD fd = open_dir(at, name);
+	AUTO_FD fd = cgroup_open_dir(at, name);
 	AUTO_DIR *list = NULL;
 	struct dirent *entry;
 	int copy;
@@ -518,7 +294,7 @@ bool
 cgroup_box_oom_killed(const struct cgroup_host *host, const char *id)
 {
 	bool v1 = host->v1_fd[CGROUP_MEMORY] >= 0;
-	AUTO_FD dir = open_dir(v1 ? host->v1_fd[CGROUP_MEMORY] : host->v2_fd, id);
+	AUTO_FD dir = cgroup_open_dir(v1 ? host->v1_fd[CGROUP_MEMORY] : host->v2_fd, id);
 	AUTO_FREE char *text = NULL;
 	const char *at;
 	struct err err;

@@ -23,6 +23,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+enum { LOST_REMOVALS_MAX = 5 };
+
 static void
 fill_reply(struct spawn_reply *reply, uint32_t op, uint64_t seq)
 {
@@ -122,6 +124,11 @@ on_unmade(const struct pool_answer *answer, void *arg)
 	struct make_order *order;
 	struct box_waiters waiters = STAILQ_HEAD_INITIALIZER(waiters);
 
+	/* Its helper died half-way: nobody must have to ask before the rest goes too. */
+	if (answer->lost && ++box->lost_removals < LOST_REMOVALS_MAX) {
+		dispatch_remove(d, box);
+		return;
+	}
 	if (answer->why != NULL) {
 		/* stays, so that asking again tries again */
 		log_box(LOG_LEVEL_ERROR, box, "could not be removed", answer->why);
@@ -165,27 +172,32 @@ give_up(struct dispatch *d, struct box *box, const struct err *why)
 	pool_sweep(d->janitor);
 }
 
-static int
-early_status(struct dispatch *d, pid_t pid)
+/* Whether pid was reaped before its helper could say whose it is. */
+static bool
+took_early_status(struct dispatch *d, pid_t pid, int *ret_status)
 {
 	for (unsigned i = 0; i < EARLY_DEATHS; i++) {
 		if (d->early[i].pid == pid) {
 			d->early[i].pid = 0;
-			return d->early[i].status;
+			*ret_status = d->early[i].status;
+			return true;
 		}
 	}
-	return -1;
+	return false;
 }
 
 static void
 box_is_live(struct dispatch *d, struct box *box, const struct make_result *made)
 {
+	int status;
+
 	boxes_set_pid(d->boxes, box, made->pid, made->pid_start);
 	box->phase = BOX_LIVE;
 	log_box(LOG_LEVEL_DEBUG, box, "made", NULL);
 	answer_all(d, box, &box->creators, NULL);
-	if (!proc_is_alive(box->pid, box->pid_start))
-		dispatch_ended(d, box->pid, early_status(d, box->pid));
+	/* One that has died but is not reaped yet is told by its SIGCHLD, with its status. */
+	if (took_early_status(d, box->pid, &status))
+		dispatch_ended(d, box->pid, status);
 }
 
 static void

@@ -9,6 +9,9 @@ src_spawner_libspawner_a_SOURCES = \
 	src/spawner/box_state.h \
 	src/spawner/cgroup.c \
 	src/spawner/cgroup.h \
+	src/spawner/cgroup_dir.c \
+	src/spawner/cgroup_dir.h \
+	src/spawner/cgroup_host.c \
 	src/spawner/cgroup_find.c \
 	src/spawner/cgroup_find.h \
 	src/spawner/child.c \

@@ -1,0 +1,133 @@
+/* driver_local_answer.c - what the spawner says, handed on to whoever asked. */
+/* SPDX-License-Identifier: MIT */
+#include "backend/driver_local.h"
+
+#include "base/err.h"
+
+#include <stdlib.h>
+
+/* --- the end of a request --- */
+
+void
+local_request_end(
+	struct local *local, struct local_request *request, const struct spawn_reply *reply, const struct err *why)
+{
+	struct driver_made made = { 0 };
+
+	TAILQ_REMOVE(&local->requests, request, link);
+	if (why == NULL && request->op == SPAWN_CREATE) {
+		made = (struct driver_made){
+			.endpoint = reply->endpoint, .pid = (pid_t)reply->pid, .pid_start = reply->pid_start
+		};
+		request->created(&made, NULL, request->arg);
+	} else if (request->op == SPAWN_CREATE) {
+		request->created(NULL, why, request->arg);
+	} else if (request->op == SPAWN_HOST) {
+		request->host(NULL, why, request->arg);
+	} else {
+		request->done(why, request->arg);
+	}
+	free(request);
+}
+
+static struct local_request *
+request_find(struct local *local, uint64_t seq)
+{
+	struct local_request *request;
+
+	TAILQ_FOREACH(request, &local->requests, link)
+	if (request->seq == seq && request->sent)
+		return request;
+	return NULL;
+}
+
+/* --- answers --- */
+
+static struct driver_item
+item_of(const struct spawn_item *item)
+{
+	return (struct driver_item){
+		.id = item->id,
+		.uid = item->uid,
+		.pid = (pid_t)item->pid,
+		.pid_start = item->pid_start,
+		.alive = item->alive,
+		.oom_killed = item->oom_killed,
+		.wait_status = item->wait_status,
+	};
+}
+
+static void
+on_done(struct local *local, struct local_request *request, const struct spawn_reply *reply)
+{
+	enum err_code code = reply->code > 0 && reply->code < ERR_CODE_COUNT ? (enum err_code)reply->code
+									     : ERR_INTERNAL;
+	struct err err;
+
+	if (reply->code == ERR_NONE) {
+		local_request_end(local, request, reply, NULL);
+		return;
+	}
+	err_set(&err, code, "%s", reply->message);
+	local_request_end(local, request, NULL, &err);
+}
+
+static void
+on_host(struct local *local, struct local_request *request, const struct spawn_host *answer)
+{
+	struct driver_host host = {
+		.usable = answer->usable,
+		.problem = answer->problem,
+		.cgroup_mode = answer->cgroup_mode,
+		.missing = answer->missing,
+		.cpu_milli = answer->cpu_milli,
+		.memory_bytes = answer->memory_bytes,
+		.sandboxes = answer->sandboxes,
+		.creating = answer->creating,
+	};
+
+	TAILQ_REMOVE(&local->requests, request, link);
+	request->host(&host, NULL, request->arg);
+	free(request);
+}
+
+size_t
+local_answer_size(uint32_t op)
+{
+	switch (op) {
+	case SPAWN_PROGRESS:
+	case SPAWN_DONE:
+		return sizeof(struct spawn_reply);
+	case SPAWN_ITEM:
+	case SPAWN_GONE:
+		return sizeof(struct spawn_item);
+	case SPAWN_HOST_INFO:
+		return sizeof(struct spawn_host);
+	default:
+		return 0;
+	}
+}
+
+void
+local_on_answer(struct local *local, const union local_answer *answer)
+{
+	struct local_request *request = request_find(local, answer->head.seq);
+	struct driver_item item;
+
+	if (answer->head.op == SPAWN_GONE) {
+		item = item_of(&answer->item);
+		if (local->gone != NULL)
+			local->gone(&item, local->gone_arg);
+	} else if (request == NULL) {
+		return;
+	} else if (answer->head.op == SPAWN_DONE) {
+		on_done(local, request, &answer->reply);
+	} else if (answer->head.op == SPAWN_PROGRESS && request->progress != NULL) {
+		request->progress(answer->reply.message, request->arg);
+	} else if (answer->head.op == SPAWN_ITEM && request->item != NULL) {
+		item = item_of(&answer->item);
+		request->item(&item, request->arg);
+	} else if (answer->head.op == SPAWN_HOST_INFO && request->op == SPAWN_HOST) {
+		on_host(local, request, &answer->host);
+	}
+}

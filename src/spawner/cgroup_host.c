@@ -1,0 +1,198 @@
+/* cgroup_host.c - finds the hierarchies of this host and makes a place for the sandboxes in each. */
+/* SPDX-License-Identifier: MIT */
+#include "spawner/cgroup_dir.h"
+
+#include "base/err.h"
+#include "base/file.h"
+#include "base/proc.h"
+#include "base/text.h"
+#include "spawner/cgroup_find.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LEAVE_ROUNDS = 32 };
+
+/* The master, and what it started. */
+static bool
+is_ours(pid_t pid)
+{
+	pid_t master = getppid();
+
+	while (pid > 1 && pid != master)
+		pid = proc_parent(pid);
+	return pid == master;
+}
+
+/* The processes directly in dir, one number a line; "" when there are none. */
+static char *
+read_members(int dir)
+{
+	char *text;
+	struct err err;
+	size_t len;
+
+	return file_read_at(dir, "cgroup.procs", 1 << 20, &text, &len, &err) == 0 ? text : NULL;
+}
+
+/*
+ * A v2 group that hands controllers on may hold no process itself; only the root may, which has no
+ * cgroup.type. So we move down into a leaf, but only us: a shell that shares the group stays, and then the
+ * group can't be used. Before any controller is handed on: the first alone, cpu, would be taken, and make ours
+ * a group of threads.
+ */
+static int
+leave_inner_group(struct cgroup_host *host, int own, const char *path)
+{
+	AUTO_FD leaf = -1;
+
+	if (faccessat(own, "cgroup.type", F_OK, 0) != 0)
+		return 0;
+	/* Others of ours may be forked meanwhile, at most until the master itself has moved. */
+	for (int round = 0; round < LEAVE_ROUNDS; round++) {
+		AUTO_FREE char *members = read_members(own);
+		char *save = NULL;
+
+		if (members == NULL || members[0] == '\0')
+			return members != NULL ? 0 : -1;
+		for (char *pid = strtok_r(members, "\n", &save); pid != NULL; pid = strtok_r(NULL, "\n", &save)) {
+			if (!is_ours((pid_t)strtol(pid, NULL, 10))) {
+				snprintf(host->why, sizeof host->why,
+					"cgroup %.120s holds other processes too (pid %.10s)", path, pid);
+				return -1;
+			}
+			if (leaf < 0)
+				leaf = cgroup_make_dir(own, CGROUP_LEAF);
+			(void)cgroup_put(leaf, "cgroup.procs", pid);
+		}
+	}
+	snprintf(host->why, sizeof host->why, "cgroup %.120s can't be left for a leaf of its own", path);
+	return -1;
+}
+
+/* Hands controllers on to the children of dir; returns whether name is there for them. */
+static bool
+pass_controller(int dir, const char *name)
+{
+	char word[32];
+
+	if (cgroup_file_has_word(dir, "cgroup.subtree_control", name))
+		return true;
+	if (!cgroup_file_has_word(dir, "cgroup.controllers", name))
+		return false;
+	snprintf(word, sizeof word, "+%s", name);
+	return cgroup_put(dir, "cgroup.subtree_control", word) == 0;
+}
+
+static void
+open_v2(struct cgroup_host *host, const char *parent, const char *name)
+{
+	char path[PATH_MAX];
+	AUTO_FD own = -1;
+
+	if (!cgroup_find_dir(NULL, parent, path, sizeof path))
+		return;
+	if (parent[0] != '\0')
+		(void)mkdir(path, 0755);
+	own = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (own >= 0)
+		host->v2_fd = cgroup_make_dir(own, name);
+	if (host->v2_fd < 0) {
+		snprintf(host->why, sizeof host->why, "%.150s/%s can't be made: %s", path, name, strerror(errno));
+		return;
+	}
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		if (host->v1_fd[i] >= 0 ||
+			!cgroup_file_has_word(own, "cgroup.controllers", cgroup_controller_names[i]))
+			continue;
+		if (leave_inner_group(host, own, path) != 0)
+			return;
+		host->v2_limit[i] = pass_controller(own, cgroup_controller_names[i]) &&
+			pass_controller(host->v2_fd, cgroup_controller_names[i]);
+	}
+}
+
+static void
+open_v1(struct cgroup_host *host, const char *parent, const char *name)
+{
+	char path[PATH_MAX];
+
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		AUTO_FD own = -1;
+
+		if (!cgroup_find_dir(cgroup_controller_names[i], parent, path, sizeof path))
+			continue;
+		if (parent[0] != '\0')
+			(void)mkdir(path, 0755);
+		own = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (own >= 0)
+			host->v1_fd[i] = cgroup_make_dir(own, name);
+		if (host->v1_fd[i] < 0)
+			snprintf(host->why, sizeof host->why, "%.150s/%s can't be made: %s", path, name,
+				strerror(errno));
+	}
+}
+
+static void
+name_missing(struct cgroup_host *host)
+{
+	bool v1 = false;
+
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		size_t len = strlen(host->missing);
+
+		v1 = v1 || host->v1_fd[i] >= 0;
+		if (host->v1_fd[i] < 0 && !host->v2_limit[i])
+			snprintf(host->missing + len, sizeof host->missing - len, "%s%s", len > 0 ? ", " : "",
+				cgroup_controller_names[i]);
+	}
+	if (v1)
+		host->mode = host->v2_fd >= 0 ? "hybrid" : "v1";
+	else
+		host->mode = host->v2_fd >= 0 ? "v2" : "none";
+}
+
+int
+cgroup_host_open(struct cgroup_host *host, const char *parent, const char *state_dir, struct err *err)
+{
+	char hex[TEXT_SHA256_HEX_SIZE], name[32];
+
+	memset(host, 0, sizeof *host);
+	host->v2_fd = -1;
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		host->v1_fd[i] = -1;
+	text_sha256_hex(state_dir, strlen(state_dir), hex);
+	snprintf(name, sizeof name, "orchard-%.12s", hex);
+	open_v1(host, parent, name);
+	open_v2(host, parent, name);
+	name_missing(host);
+	if (strcmp(host->mode, "none") == 0)
+		return err_set(err, ERR_UNSUPPORTED,
+			"no cgroup can be made%s%s: mount /sys/fs/cgroup writable, or run the service with "
+			"Delegate=yes",
+			host->why[0] != '\0' ? ", " : "", host->why);
+	return 0;
+}
+
+void
+cgroup_host_close(struct cgroup_host *host)
+{
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		cleanup_fd(&host->v1_fd[i]);
+	cleanup_fd(&host->v2_fd);
+}
+
+int
+cgroup_host_dir(const struct cgroup_host *host)
+{
+	for (int i = 0; i < CGROUP_CONTROLLERS && host->v2_fd < 0; i++) {
+		if (host->v1_fd[i] >= 0)
+			return host->v1_fd[i];
+	}
+	return host->v2_fd;
+}
