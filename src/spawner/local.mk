@@ -70,6 +70,8 @@ spawner_tests = \
 	tests/unit/spawner/test_layer \
 	tests/unit/spawner/test_cgroup_find \
 	tests/unit/spawner/test_filter \
+	tests/unit/spawner/test_life \
+	tests/unit/spawner/test_restart \
 	tests/unit/spawner/test_sandbox
 check_PROGRAMS += $(spawner_tests)
 TESTS += $(spawner_tests)
@@ -110,4 +112,14 @@ tests_unit_spawner_test_filter_SOURCES = tests/unit/spawner/test_filter.c
 tests_unit_spawner_test_filter_CPPFLAGS = $(spawner_test_cppflags)
 tests_unit_spawner_test_filter_CFLAGS = $(spawner_test_cflags)
 tests_unit_spawner_test_filter_LDADD = $(spawner_test_ldadd)
+
+tests_unit_spawner_test_life_SOURCES = tests/unit/spawner/test_life.c $(spawner_test_bed)
+tests_unit_spawner_test_life_CPPFLAGS = $(spawner_test_cppflags)
+tests_unit_spawner_test_life_CFLAGS = $(spawner_test_cflags)
+tests_unit_spawner_test_life_LDADD = $(spawner_test_ldadd)
+
+tests_unit_spawner_test_restart_SOURCES = tests/unit/spawner/test_restart.c $(spawner_test_bed)
+tests_unit_spawner_test_restart_CPPFLAGS = $(spawner_test_cppflags)
+tests_unit_spawner_test_restart_CFLAGS = $(spawner_test_cflags)
+tests_unit_spawner_test_restart_LDADD = src/backend/libbackend.a $(spawner_test_ldadd)
 endif

@@ -111,6 +111,19 @@ bed_open(struct bed *bed)
 		0);
 }
 
+void
+bed_set_agent(struct bed *bed, const char *path)
+{
+	struct config *config;
+	struct err err;
+
+	setenv("AGENT_PATH", path, 1);
+	if (config_load(NULL, &config, &err) != 0)
+		fail_msg("%s", err.msg);
+	config_free(bed->config);
+	bed->config = config;
+}
+
 static int
 listen_socket(const struct bed *bed)
 {
@@ -119,8 +132,8 @@ listen_socket(const struct bed *bed)
 
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/run/spawner.sock", bed->dir);
 	(void)unlink(address.sun_path);
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-	assert_int_equal(listen(fd, 64), 0);
+	if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 64) != 0)
+		fail_msg("%s: %s", address.sun_path, strerror(errno));
 	return fd;
 }
 
@@ -155,7 +168,7 @@ bed_start_spawner(struct bed *bed)
 			.alive_fd = -1 };
 
 		close(ready[0]);
-		log_init("spawner", LOG_LEVEL_WARN);
+		log_init("spawner", LOG_LEVEL_ERROR);
 		_exit(spawner_main(&env));
 	}
 	close(ready[1]);
@@ -404,7 +417,7 @@ bed_assert_gone(const struct bed *bed, const struct bed_box *box, pid_t pid)
 {
 	char path[256];
 
-	if (pid > 0 && kill(pid, 0) == 0)
+	if (pid > 0 && proc_is_alive(pid, proc_start_time(pid))) /* a zombie may still wait for its SIGCHLD */
 		fail_msg("process %d is left", (int)pid);
 	snprintf(path, sizeof path, "%s/state/sandboxes/%s", bed->dir, box->id);
 	assert_int_not_equal(access(path, F_OK), 0);

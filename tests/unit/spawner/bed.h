@@ -22,6 +22,8 @@ struct bed {
 /* Exits 77 with a loud message where sandboxes can't be made at all (not root). */
 void bed_require_root(void);
 void bed_open(struct bed *bed);
+/* Before bed_start_spawner: another program than the built agent. */
+void bed_set_agent(struct bed *bed, const char *path);
 void bed_close(struct bed *bed);
 void bed_start_spawner(struct bed *bed); /* waits until it is ready, connects */
 void bed_stop_spawner(struct bed *bed, int signal);
