@@ -72,6 +72,7 @@ spawner_tests = \
 	tests/unit/spawner/test_filter \
 	tests/unit/spawner/test_life \
 	tests/unit/spawner/test_restart \
+	tests/unit/spawner/test_walls \
 	tests/unit/spawner/test_sandbox
 check_PROGRAMS += $(spawner_tests)
 TESTS += $(spawner_tests)
@@ -122,4 +123,9 @@ tests_unit_spawner_test_restart_SOURCES = tests/unit/spawner/test_restart.c $(sp
 tests_unit_spawner_test_restart_CPPFLAGS = $(spawner_test_cppflags)
 tests_unit_spawner_test_restart_CFLAGS = $(spawner_test_cflags)
 tests_unit_spawner_test_restart_LDADD = src/backend/libbackend.a $(spawner_test_ldadd)
+
+tests_unit_spawner_test_walls_SOURCES = tests/unit/spawner/test_walls.c $(spawner_test_bed)
+tests_unit_spawner_test_walls_CPPFLAGS = $(spawner_test_cppflags)
+tests_unit_spawner_test_walls_CFLAGS = $(spawner_test_cflags)
+tests_unit_spawner_test_walls_LDADD = $(spawner_test_ldadd)
 endif
