@@ -144,10 +144,11 @@ spawn_child_score(int proc_fd)
 static void
 spawn_child_limits(const struct spawn_ground *ground)
 {
-	struct rlimit core = { 0, 0 };
+	struct rlimit core = { 1, 1 };
 	struct rlimit nofile = { ground->nofile_soft, ground->nofile_hard };
 
 	umask(022);
+	/* 1, not 0: with 0 a host whose core_pattern is a pipe would still be handed the dump. */
 	setrlimit(RLIMIT_CORE, &core);
 	setrlimit(RLIMIT_NOFILE, &nofile);
 	spawn_child_score(ground->proc_fd);
