@@ -25,6 +25,8 @@ struct cgroup_host {
 	const char *mode; /* "v2", "v1", "hybrid", "none" */
 	int v1_fd[CGROUP_CONTROLLERS]; /* our directory in that hierarchy, or -1 */
 	int v2_fd; /* our directory in the v2 tree, or -1 */
+	int above_fd[CGROUP_CONTROLLERS + 1]; /* where our directories lie: v1, then v2; or -1 */
+	char name[32]; /* of our directory, the same everywhere */
 	bool v2_limit[CGROUP_CONTROLLERS];
 	char missing[128]; /* "memory, pids": controllers that nobody offers us; "" */
 	char why[256]; /* what stood in the way of the missing ones */
@@ -47,6 +49,7 @@ struct cgroup_box {
 /* Finds the hierarchies and makes our directories. Fails only where nothing can be made. */
 int
 cgroup_host_open(struct cgroup_host *host, const char *parent, const char *state_dir, struct err *err) MUSTCHECK;
+/* Removes our directories too, where no sandbox is left in them. */
 void cgroup_host_close(struct cgroup_host *host);
 
 /* Makes the groups of a sandbox with its limits; the parts that the agent manages belong to owner. */

@@ -106,6 +106,7 @@ open_v2(struct cgroup_host *host, const char *parent, const char *name)
 		snprintf(host->why, sizeof host->why, "%.150s/%s can't be made: %s", path, name, strerror(errno));
 		return;
 	}
+	host->above_fd[CGROUP_CONTROLLERS] = fcntl(own, F_DUPFD_CLOEXEC, 0);
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
 		if (host->v1_fd[i] >= 0 ||
 			!cgroup_file_has_word(own, "cgroup.controllers", cgroup_controller_names[i]))
@@ -135,6 +136,8 @@ open_v1(struct cgroup_host *host, const char *parent, const char *name)
 		if (host->v1_fd[i] < 0)
 			snprintf(host->why, sizeof host->why, "%.150s/%s can't be made: %s", path, name,
 				strerror(errno));
+		else
+			host->above_fd[i] = STEAL_FD(own);
 	}
 }
 
@@ -160,16 +163,18 @@ name_missing(struct cgroup_host *host)
 int
 cgroup_host_open(struct cgroup_host *host, const char *parent, const char *state_dir, struct err *err)
 {
-	char hex[TEXT_SHA256_HEX_SIZE], name[32];
+	char hex[TEXT_SHA256_HEX_SIZE];
 
 	memset(host, 0, sizeof *host);
 	host->v2_fd = -1;
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
 		host->v1_fd[i] = -1;
+	for (int i = 0; i <= CGROUP_CONTROLLERS; i++)
+		host->above_fd[i] = -1;
 	text_sha256_hex(state_dir, strlen(state_dir), hex);
-	snprintf(name, sizeof name, "orchard-%.12s", hex);
-	open_v1(host, parent, name);
-	open_v2(host, parent, name);
+	snprintf(host->name, sizeof host->name, "orchard-%.12s", hex);
+	open_v1(host, parent, host->name);
+	open_v2(host, parent, host->name);
 	name_missing(host);
 	if (strcmp(host->mode, "none") == 0)
 		return err_set(err, ERR_UNSUPPORTED,
@@ -185,6 +190,11 @@ cgroup_host_close(struct cgroup_host *host)
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
 		cleanup_fd(&host->v1_fd[i]);
 	cleanup_fd(&host->v2_fd);
+	for (int i = 0; i <= CGROUP_CONTROLLERS; i++) {
+		if (host->above_fd[i] >= 0)
+			(void)unlinkat(host->above_fd[i], host->name, AT_REMOVEDIR);
+		cleanup_fd(&host->above_fd[i]);
+	}
 }
 
 int

@@ -1,5 +1,6 @@
 """What an operator meets: wrong settings, taken ports, full disks, a second server."""
 
+import hashlib
 import os
 import subprocess
 import socket
@@ -135,6 +136,9 @@ def test_nothing_is_left_after_a_clean_stop(make_server):
     assert server.stop() == 0
     eventually(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), 10, "no process is left")
     assert not [line for line in open("/proc/mounts") if str(server.state_dir) in line]
+    own = "orchard-" + hashlib.sha256(str(server.state_dir).encode()).hexdigest()[:12]
+    found = subprocess.run(["find", "/sys/fs/cgroup", "-name", own], capture_output=True, text=True).stdout
+    assert not found
 
 
 def test_keys_are_only_in_the_memory_of_those_who_check_them(server):
