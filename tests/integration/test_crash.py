@@ -194,3 +194,18 @@ def test_jobs_end_exactly_once_under_random_worker_kills(make_server):
         ran[box.id] += job["status"] == "succeeded"
     for box in boxes:
         assert int(box.out("cat /n | wc -l")) >= ran[box.id]
+
+
+def test_a_delete_that_was_answered_is_kept_through_a_crash(make_server):
+    server = make_server().start()
+    boxes = [server.create(wait=False) for _ in range(6)]
+    for box in boxes[:3]:
+        box.wait_ready()
+    for box in boxes:
+        box.delete()
+    server.kill_all()
+    server.start()
+    for box in boxes:
+        assert box.get().status_code == 404
+        assert box.client.delete(box.url).json() == {"status": "deleted", "sandbox_id": box.id}
+    eventually(lambda: not server.remains(), 30, f"all is gone: {server.remains()}")
