@@ -1,8 +1,10 @@
-/* clock.c - reads the two clocks; see clock.h for which is for what. */
+/* clock.c - reads the clocks; see clock.h for which is for what. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 
 #include <time.h>
+
+static int64_t steady_offset_us; /* 0: not started */
 
 static int64_t
 clock_read_us(clockid_t id)
@@ -35,6 +37,18 @@ double
 clock_wall(void)
 {
 	return (double)clock_wall_us() / 1e6;
+}
+
+void
+clock_steady_start(int64_t offset_us)
+{
+	steady_offset_us = offset_us;
+}
+
+double
+clock_steady(void)
+{
+	return steady_offset_us != 0 ? (double)(steady_offset_us + clock_boot_us()) / 1e6 : clock_wall();
 }
 
 struct timeval

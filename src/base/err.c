@@ -2,7 +2,8 @@
  * err.c - formats failure messages into the caller's struct err.
  *
  * Everything is formatted into a local buffer first, so a message may be built
- * from the one that is already there.
+ * from the one that is already there. A message is valid UTF-8, whatever bytes it
+ * quotes: it becomes part of a JSON answer.
  */
 /* SPDX-License-Identifier: MIT */
 #include "base/err.h"
@@ -22,9 +23,14 @@ static const char *const code_names[ERR_CODE_COUNT] = {
 	[ERR_NOT_FOUND] = "not_found",
 	[ERR_EXISTS] = "exists",
 	[ERR_CONFLICT] = "conflict",
+	[ERR_KEY_CONFLICT] = "key_conflict",
+	[ERR_OUTCOME_LOST] = "outcome_lost",
 	[ERR_NOT_READY] = "not_ready",
 	[ERR_DENIED] = "denied",
 	[ERR_TOO_LARGE] = "too_large",
+	[ERR_RANGE] = "range",
+	[ERR_GONE] = "gone",
+	[ERR_CLOSED] = "closed",
 	[ERR_BUSY] = "busy",
 	[ERR_NO_CAPACITY] = "no_capacity",
 	[ERR_NO_SPACE] = "no_space",
@@ -62,25 +68,6 @@ static const struct {
 	{ EOPNOTSUPP, ERR_UNSUPPORTED },
 };
 
-/* Drops a character that the end of the buffer cut in half. */
-static size_t
-err_whole_chars(const char *text, size_t len)
-{
-	size_t start = len;
-
-	while (start > 0 && len - start < 4) {
-		unsigned char c = (unsigned char)text[--start];
-		bool valid;
-
-		if ((c & 0xc0) == 0x80)
-			continue;
-		if (text_utf8_step(text + start, len - start, &valid) == len - start && !valid)
-			return start;
-		break;
-	}
-	return len;
-}
-
 static void
 err_store(struct err *err, const char *text, bool cut)
 {
@@ -89,10 +76,11 @@ err_store(struct err *err, const char *text, bool cut)
 	if (cut) {
 		if (len > sizeof err->msg - sizeof ERR_CUT)
 			len = sizeof err->msg - sizeof ERR_CUT;
-		len = err_whole_chars(text, len);
+		len = text_utf8_whole(text, len);
 	}
 	memmove(err->msg, text, len);
 	memcpy(err->msg + len, cut ? ERR_CUT : "", cut ? sizeof ERR_CUT : 1);
+	text_utf8_mend(err->msg);
 }
 
 int

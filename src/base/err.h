@@ -13,9 +13,14 @@ enum err_code {
 	ERR_NOT_FOUND,
 	ERR_EXISTS, /* that name is taken by something else */
 	ERR_CONFLICT, /* the state does not allow it */
+	ERR_KEY_CONFLICT, /* an Idempotency-Key was used for another request */
+	ERR_OUTCOME_LOST, /* it was asked for before, and how that ended is not known any more */
 	ERR_NOT_READY, /* the sandbox is not ready (yet, or any more) */
 	ERR_DENIED, /* permission or identity */
 	ERR_TOO_LARGE,
+	ERR_RANGE, /* beyond the end of what there is */
+	ERR_GONE, /* it was there and is not kept any more */
+	ERR_CLOSED, /* nothing goes in there any more */
 	ERR_BUSY, /* a queue or a limit is full; try again soon */
 	ERR_NO_CAPACITY, /* this host has no room for it */
 	ERR_NO_SPACE, /* disk or quota is full */
@@ -31,7 +36,7 @@ enum err_code {
 
 struct err {
 	enum err_code code;
-	char msg[512]; /* one sentence for people: what, and the cure */
+	char msg[512]; /* one sentence for people: what, and the cure; valid UTF-8 */
 };
 
 /* Fills *err and returns -1, so failing reads `return err_set(...)`. */

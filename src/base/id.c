@@ -1,6 +1,12 @@
-/* id.c - random identifiers straight from the kernel: nothing to seed, nothing that a fork repeats. */
+/*
+ * id.c - random identifiers from the kernel: nothing to seed, nothing that a fork repeats.
+ *
+ * What names things is taken from a stock that is fetched for many at a time and is empty again in a child;
+ * secrets come straight from the kernel and stand nowhere else.
+ */
 /* SPDX-License-Identifier: MIT */
 #include "base/id.h"
+#include "base/fork.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,6 +32,32 @@ id_random(void *buf, size_t len)
 	}
 }
 
+struct id_stock {
+	size_t left;
+	uint8_t bytes[1024];
+};
+
+static void
+id_random_name(uint8_t *buf, size_t len)
+{
+	static bool asked;
+	static struct id_stock *stock;
+
+	if (!asked)
+		stock = fork_private(sizeof *stock);
+	asked = true;
+	if (stock == NULL) {
+		id_random(buf, len);
+		return;
+	}
+	if (stock->left < len) {
+		id_random(stock->bytes, sizeof stock->bytes);
+		stock->left = sizeof stock->bytes;
+	}
+	stock->left -= len;
+	memcpy(buf, stock->bytes + stock->left, len);
+}
+
 static bool
 id_uuid_has_dash(size_t pos)
 {
@@ -33,23 +65,30 @@ id_uuid_has_dash(size_t pos)
 }
 
 void
-id_uuid4(char ret_uuid[ID_UUID_SIZE])
+id_uuid_text(const uint8_t bytes[16], char ret_uuid[ID_UUID_SIZE])
 {
-	uint8_t raw[16];
 	size_t nibble = 0;
 
-	id_random(raw, sizeof raw);
-	raw[6] = (uint8_t)((raw[6] & 0x0f) | 0x40);
-	raw[8] = (uint8_t)((raw[8] & 0x3f) | 0x80);
 	for (size_t i = 0; i < ID_UUID_SIZE - 1; i++) {
 		if (id_uuid_has_dash(i)) {
 			ret_uuid[i] = '-';
 			continue;
 		}
-		ret_uuid[i] = hex_digits[nibble % 2 == 0 ? raw[nibble / 2] >> 4 : raw[nibble / 2] & 0x0f];
+		ret_uuid[i] = hex_digits[nibble % 2 == 0 ? bytes[nibble / 2] >> 4 : bytes[nibble / 2] & 0x0f];
 		nibble++;
 	}
 	ret_uuid[ID_UUID_SIZE - 1] = '\0';
+}
+
+void
+id_uuid4(char ret_uuid[ID_UUID_SIZE])
+{
+	uint8_t raw[16];
+
+	id_random_name(raw, sizeof raw);
+	raw[6] = (uint8_t)((raw[6] & 0x0f) | 0x40);
+	raw[8] = (uint8_t)((raw[8] & 0x3f) | 0x80);
+	id_uuid_text(raw, ret_uuid);
 }
 
 static int
@@ -139,7 +178,7 @@ id_sandbox(char ret_id[24])
 	while (len < 23) {
 		uint8_t raw[32];
 
-		id_random(raw, sizeof raw);
+		id_random_name(raw, sizeof raw);
 		/* 252 = 7 * 36: the bytes above would make the first letters likelier. */
 		for (size_t i = 0; i < sizeof raw && len < 23; i++)
 			if (raw[i] < 252)

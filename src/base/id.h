@@ -15,6 +15,8 @@ void id_uuid4(char ret_uuid[ID_UUID_SIZE]);
 bool id_is_uuid(const char *text);
 /* 128 bits of a canonical UUID; false if text is not one. */
 bool id_uuid_bytes(const char *text, uint8_t ret_bytes[16]);
+/* And back. */
+void id_uuid_text(const uint8_t bytes[16], char ret_uuid[ID_UUID_SIZE]);
 /* 256 random bits in hex. */
 void id_token(char ret_token[ID_TOKEN_SIZE]);
 /* [a-z0-9]([-a-z0-9]{0,52}[a-z0-9])? : what may stand in a pod name. */

@@ -24,6 +24,13 @@ enum { JSON_MAX_DEPTH = 64, JSON_MAX_VALUES = 1 << 18 };
 
 /* The value, owned by the caller (json_object_put), or NULL and ERR_INVALID with the offset. "null" alone is refused. */
 struct json_object *json_parse(const char *text, size_t len, struct err *err) MUSTCHECK;
+/*
+ * Names of files are bytes. One that is no UTF-8 travels in JSON with each of its bytes 0xNN that is no part of
+ * a character as the escape \udcNN (which otherwise never stands alone), and comes back as that byte.
+ * json_parse_names() takes these escapes, outside of keys; json_text_names() writes them (malloc'ed).
+ */
+struct json_object *json_parse_names(const char *text, size_t len, struct err *err) MUSTCHECK;
+char *json_text_names(struct json_object *value, size_t *ret_len) MUSTCHECK;
 /* Compact text; valid until the object changes or is freed. */
 const char *json_text(struct json_object *value, size_t *ret_len);
 /* AUTO_JSON struct json_object *o: put at the end of the scope. */

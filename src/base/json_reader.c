@@ -1,6 +1,7 @@
 /* json_reader.c - request bodies field by field; wrong fields are collected, never coerced. */
 /* SPDX-License-Identifier: MIT */
 #include "base/json.h"
+#include "base/text.h"
 
 #include <json-c/json_object.h>
 #include <json-c/json_object_iterator.h>
@@ -61,6 +62,7 @@ json_reader_fault(struct json_reader *reader, const char *field, const char *typ
 	va_start(args, fmt);
 	vsnprintf(msg, sizeof msg, fmt, args);
 	va_end(args);
+	text_utf8_mend(msg);
 	reader_add(reader, field, NULL, type, msg);
 }
 

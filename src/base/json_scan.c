@@ -1,9 +1,8 @@
 /*
- * json_scan.c - one pass over a JSON text, without recursion and in linear time.
+ * json_scan.c - strings, numbers and words of a JSON text, in linear time.
  *
- * The parser that builds the values is lenient (leading zeros, single quotes, raw
- * control characters, lone surrogates, keys cut at a NUL), so the grammar is
- * checked here first and the parser only ever sees texts that mean one thing.
+ * Almost all bytes of a text stand inside strings and mean themselves; these are
+ * passed eight at a time, and a string without escapes is not copied.
  */
 /* SPDX-License-Identifier: MIT */
 #include "base/json_scan.h"
@@ -12,31 +11,14 @@
 #include "base/text.h"
 
 #include <json-c/json_object.h>
-#include <json-c/json_tokener.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
 enum { NUMBER_MAX = 512 };
 
-enum scan_state { SCAN_VALUE, SCAN_KEY, SCAN_AFTER, SCAN_DONE, SCAN_FAILED };
-
-struct scan {
-	const char *text;
-	size_t len, pos;
-	size_t values, members;
-	size_t depth;
-	bool is_object[JSON_MAX_DEPTH];
-	bool find_duplicates;
-	struct json_object *keys[JSON_MAX_DEPTH]; /* only to find duplicates: the keys so far */
-	struct err *err;
-};
-
-static enum scan_state
-scan_fail(struct scan *scan, size_t pos, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-static enum scan_state
-scan_fail(struct scan *scan, size_t pos, const char *fmt, ...)
+bool
+json_scan_fail(struct json_scan *scan, size_t pos, const char *fmt, ...)
 {
 	char what[256];
 	va_list args;
@@ -45,39 +27,43 @@ scan_fail(struct scan *scan, size_t pos, const char *fmt, ...)
 	vsnprintf(what, sizeof what, fmt, args);
 	va_end(args);
 	err_set(scan->err, ERR_INVALID, "invalid JSON at byte %zu: %s", pos, what);
-	return SCAN_FAILED;
+	return false;
 }
 
-static enum scan_state
-scan_expected(struct scan *scan, const char *what)
+bool
+json_scan_expected(struct json_scan *scan, const char *what)
 {
 	unsigned char c;
 
 	if (scan->pos >= scan->len)
-		return scan_fail(scan, scan->pos, "expected %s, found the end of the text", what);
+		return json_scan_fail(scan, scan->pos, "expected %s, found the end of the text", what);
 	c = (unsigned char)scan->text[scan->pos];
 	if (c <= ' ' || c >= 0x7f)
-		return scan_fail(scan, scan->pos, "expected %s, found byte 0x%02x", what, c);
-	return scan_fail(scan, scan->pos, "expected %s, found '%c'", what, c);
+		return json_scan_fail(scan, scan->pos, "expected %s, found byte 0x%02x", what, c);
+	return json_scan_fail(scan, scan->pos, "expected %s, found '%c'", what, c);
+}
+
+int
+json_scan_next(struct json_scan *scan)
+{
+	while (scan->pos < scan->len) {
+		int c = (unsigned char)scan->text[scan->pos];
+
+		if (c != ' ' && c != '\t' && c != '\n' && c != '\r')
+			return c;
+		scan->pos++;
+	}
+	return -1;
 }
 
 /* The character at pos, or -1 at the end. */
 static int
-scan_peek(const struct scan *scan)
+scan_peek(const struct json_scan *scan)
 {
 	return scan->pos < scan->len ? (unsigned char)scan->text[scan->pos] : -1;
 }
 
-static void
-scan_blanks(struct scan *scan)
-{
-	int c = scan_peek(scan);
-
-	while (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-		scan->pos++;
-		c = scan_peek(scan);
-	}
-}
+/* --- strings --- */
 
 static bool
 scan_is_digit(int c)
@@ -87,7 +73,7 @@ scan_is_digit(int c)
 
 /* Four hex digits at pos, or -1. */
 static int
-scan_hex4(const struct scan *scan, size_t pos)
+scan_hex4(const struct json_scan *scan, size_t pos)
 {
 	int value = 0;
 
@@ -106,112 +92,223 @@ scan_hex4(const struct scan *scan, size_t pos)
 	return value;
 }
 
-/* pos stands at the 'u' of \uXXXX. */
+/* A code that is no character but a byte of its own. */
+#define SCAN_BYTE (UINT32_C(1) << 31)
+
+/* pos stands at the 'u' of \uXXXX; afterwards behind it, and behind the other half of a surrogate pair. */
 static bool
-scan_unicode_escape(struct scan *scan, bool is_key)
+scan_unicode_escape(struct json_scan *scan, bool is_key, uint32_t *ret_code)
 {
 	int unit = scan_hex4(scan, scan->pos + 1);
 	size_t second = scan->pos + 5;
 
 	if (unit < 0)
-		return scan_fail(scan, scan->pos - 1, "\\u needs four hex digits"), false;
+		return json_scan_fail(scan, scan->pos - 1, "\\u needs four hex digits");
 	if (unit == 0 && is_key)
-		return scan_fail(scan, scan->pos - 1, "a key must not contain NUL"), false;
+		return json_scan_fail(scan, scan->pos - 1, "a key must not contain NUL");
 	scan->pos += 5;
+	*ret_code = (uint32_t)unit;
 	if (unit < 0xd800 || unit > 0xdfff)
 		return true;
+	if (scan->names && !is_key && unit >= 0xdc80 && unit <= 0xdcff) {
+		*ret_code = SCAN_BYTE | (uint32_t)(unit & 0xff);
+		return true;
+	}
 	if (unit <= 0xdbff && scan->len - second >= 6 && memcmp(scan->text + second, "\\u", 2) == 0) {
 		int low = scan_hex4(scan, second + 2);
 
 		if (low >= 0xdc00 && low <= 0xdfff) {
 			scan->pos += 6;
+			*ret_code = 0x10000 + ((uint32_t)(unit - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
 			return true;
 		}
 	}
-	return scan_fail(scan, second - 6, "half of a surrogate pair is no character"), false;
+	return json_scan_fail(scan, second - 6, "half of a surrogate pair is no character");
 }
 
+/* pos stands at the backslash; afterwards behind the escape. */
 static bool
-scan_escape(struct scan *scan, bool is_key)
+scan_escape(struct json_scan *scan, bool is_key, uint32_t *ret_code)
 {
+	static const char meanings[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
 	int c;
 
 	scan->pos++;
 	c = scan_peek(scan);
 	if (c == 'u')
-		return scan_unicode_escape(scan, is_key);
-	if (c <= 0 || strchr("\"\\/bfnrt", c) == NULL)
-		return scan_fail(scan, scan->pos - 1, "unknown escape in a string"), false;
-	scan->pos++;
-	return true;
+		return scan_unicode_escape(scan, is_key, ret_code);
+	for (const char *pair = meanings; *pair != '\0'; pair += 2)
+		if (c == *pair) {
+			scan->pos++;
+			*ret_code = (uint32_t)pair[1];
+			return true;
+		}
+	return json_scan_fail(scan, scan->pos - 1, "unknown escape in a string");
 }
 
-/* pos stands at the opening quote; afterwards behind the closing one. */
-static bool
-scan_string(struct scan *scan, bool is_key)
+size_t
+json_scan_plain(const char *text, size_t len)
 {
-	size_t start = scan->pos++;
+	const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
+	size_t n = 0;
 
+	for (; len - n >= sizeof(uint64_t); n += sizeof(uint64_t)) {
+		uint64_t word, quote, slash;
+
+		memcpy(&word, text + n, sizeof word);
+		quote = word ^ ones * '"';
+		slash = word ^ ones * '\\';
+		/* Not exact which byte it is, but whether there is one: no byte is missed. */
+		if (((word | (word - ones * 0x20) | (quote - ones) | (slash - ones)) & highs) != 0)
+			break;
+	}
+	while (n < len && text[n] >= 0x20 && text[n] != '"' && text[n] != '\\')
+		n++;
+	return n;
+}
+
+/* Over the bytes that need no decoding; false: one of them is wrong. Stops at '"', '\\' and the end. */
+static bool
+scan_plain(struct json_scan *scan)
+{
 	for (;;) {
-		int c = scan_peek(scan);
 		bool valid;
 		size_t n;
+		int c;
 
-		if (c < 0)
-			return scan_fail(scan, start, "this string does not end"), false;
-		if (c == '"')
-			break;
-		if (c == '\\') {
-			if (!scan_escape(scan, is_key))
-				return false;
-			continue;
-		}
+		scan->pos += json_scan_plain(scan->text + scan->pos, scan->len - scan->pos);
+		c = scan_peek(scan);
+		if (c < 0 || c == '"' || c == '\\')
+			return true;
 		if (c < 0x20)
-			return scan_fail(scan, scan->pos, "control character 0x%02x must be escaped", c), false;
-		n = c < 0x80 ? 1 : text_utf8_step(scan->text + scan->pos, scan->len - scan->pos, &valid);
-		if (c >= 0x80 && !valid)
-			return scan_fail(scan, scan->pos, "invalid UTF-8 byte 0x%02x", c), false;
+			return json_scan_fail(scan, scan->pos, "control character 0x%02x must be escaped", c);
+		n = text_utf8_step(scan->text + scan->pos, scan->len - scan->pos, &valid);
+		if (!valid)
+			return json_scan_fail(scan, scan->pos, "invalid UTF-8 byte 0x%02x", c);
 		scan->pos += n;
 	}
+}
+
+static size_t
+put_utf8(char *out, uint32_t code)
+{
+	if (code < 0x80 || (code & SCAN_BYTE) != 0) {
+		out[0] = (char)code;
+		return 1;
+	}
+	if (code < 0x800) {
+		out[0] = (char)(0xc0 | code >> 6);
+		out[1] = (char)(0x80 | (code & 0x3f));
+		return 2;
+	}
+	if (code < 0x10000) {
+		out[0] = (char)(0xe0 | code >> 12);
+		out[1] = (char)(0x80 | (code >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (code & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | code >> 18);
+	out[1] = (char)(0x80 | (code >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (code >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (code & 0x3f));
+	return 4;
+}
+
+/* A piece that was found to be right and has escapes; no escape is shorter than what it stands for. */
+static void
+piece_decode(const struct json_scan *scan, struct json_piece *piece)
+{
+	struct json_scan inner = { .text = piece->text, .len = piece->len, .err = scan->err, .names = scan->names };
+	char *out = must_alloc(malloc(piece->len));
+	size_t len = 0;
+
+	while (inner.pos < inner.len) {
+		const char *from = inner.text + inner.pos;
+		const char *slash = memchr(from, '\\', inner.len - inner.pos);
+		size_t plain = slash != NULL ? (size_t)(slash - from) : inner.len - inner.pos;
+		uint32_t code;
+
+		memcpy(out + len, from, plain);
+		len += plain;
+		inner.pos += plain;
+		if (slash != NULL && scan_escape(&inner, false, &code))
+			len += put_utf8(out + len, code);
+	}
+	*piece = (struct json_piece){ .text = out, .len = len, .owned = out };
+}
+
+bool
+json_scan_string(struct json_scan *scan, bool is_key, struct json_piece *ret_piece)
+{
+	size_t start = ++scan->pos;
+	bool escaped = false;
+	uint32_t code;
+
+	for (;;) {
+		int c;
+
+		if (!scan_plain(scan))
+			return false;
+		c = scan_peek(scan);
+		if (c < 0)
+			return json_scan_fail(scan, start - 1, "this string does not end");
+		if (c == '"')
+			break;
+		escaped = true;
+		if (!scan_escape(scan, is_key, &code))
+			return false;
+	}
+	*ret_piece = (struct json_piece){ .text = scan->text + start, .len = scan->pos - start };
+	if (escaped)
+		piece_decode(scan, ret_piece);
 	scan->pos++;
 	return true;
 }
 
+/* --- numbers and words --- */
+
 static bool
-scan_digits(struct scan *scan)
+scan_digits(struct json_scan *scan)
 {
 	if (!scan_is_digit(scan_peek(scan)))
-		return scan_expected(scan, "a digit"), false;
+		return json_scan_expected(scan, "a digit");
 	while (scan_is_digit(scan_peek(scan)))
 		scan->pos++;
 	return true;
 }
 
-/* The grammar was fine; does the value fit? */
-static enum scan_state
-scan_number_fits(struct scan *scan, size_t start, bool is_integer)
+/* The grammar was fine; does the value fit? A fraction keeps its text, so that it is written as it came. */
+static bool
+number_build(struct json_scan *scan, size_t start, bool is_integer, struct json_object **ret_value)
 {
 	size_t len = scan->pos - start;
 	char digits[NUMBER_MAX + 1];
+	double fraction;
 	int64_t value = 0;
 
 	if (len > NUMBER_MAX)
-		return scan_fail(scan, start, "a number of more than %d characters", NUMBER_MAX);
+		return json_scan_fail(scan, start, "a number of more than %d characters", NUMBER_MAX);
 	memcpy(digits, scan->text + start, len);
 	digits[len] = '\0';
-	if (!is_integer)
-		return isinf(strtod(digits, NULL)) ? scan_fail(scan, start, "number too large") : SCAN_AFTER;
+	if (!is_integer) {
+		fraction = strtod(digits, NULL);
+		if (isinf(fraction))
+			return json_scan_fail(scan, start, "number too large");
+		*ret_value = must_alloc(json_object_new_double_s(fraction, digits));
+		return true;
+	}
 	for (const char *p = digits + (digits[0] == '-'); *p != '\0'; p++) {
 		int digit = digits[0] == '-' ? '0' - *p : *p - '0';
 
 		if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
-			return scan_fail(scan, start, "integer does not fit 64 bits");
+			return json_scan_fail(scan, start, "integer does not fit 64 bits");
 	}
-	return SCAN_AFTER;
+	*ret_value = must_alloc(json_object_new_int64(value));
+	return true;
 }
 
-static enum scan_state
-scan_number(struct scan *scan)
+bool
+json_scan_number(struct json_scan *scan, struct json_object **ret_value)
 {
 	size_t start = scan->pos;
 	bool is_integer = true;
@@ -219,18 +316,18 @@ scan_number(struct scan *scan)
 	if (scan_peek(scan) == '-')
 		scan->pos++;
 	if (scan_peek(scan) == 'I')
-		return scan_fail(scan, start, "NaN and Infinity are not JSON");
+		return json_scan_fail(scan, start, "NaN and Infinity are not JSON");
 	if (scan_peek(scan) == '0') {
 		scan->pos++;
 		if (scan_is_digit(scan_peek(scan)))
-			return scan_fail(scan, start, "a number must not start with 0");
+			return json_scan_fail(scan, start, "a number must not start with 0");
 	} else if (!scan_digits(scan))
-		return SCAN_FAILED;
+		return false;
 	if (scan_peek(scan) == '.') {
 		is_integer = false;
 		scan->pos++;
 		if (!scan_digits(scan))
-			return SCAN_FAILED;
+			return false;
 	}
 	if (scan_peek(scan) == 'e' || scan_peek(scan) == 'E') {
 		is_integer = false;
@@ -238,163 +335,33 @@ scan_number(struct scan *scan)
 		if (scan_peek(scan) == '+' || scan_peek(scan) == '-')
 			scan->pos++;
 		if (!scan_digits(scan))
-			return SCAN_FAILED;
+			return false;
 	}
-	return scan_number_fits(scan, start, is_integer);
+	return number_build(scan, start, is_integer, ret_value);
 }
 
-static enum scan_state
-scan_word(struct scan *scan)
-{
-	static const char *const words[] = { "true", "false", "null" };
-
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-		size_t len = strlen(words[i]);
-
-		if (scan->len - scan->pos < len || memcmp(scan->text + scan->pos, words[i], len) != 0)
-			continue;
-		scan->pos += len;
-		return SCAN_AFTER;
-	}
-	if (scan_peek(scan) == 'N' || scan_peek(scan) == 'I')
-		return scan_fail(scan, scan->pos, "NaN and Infinity are not JSON");
-	return scan_expected(scan, "a value");
-}
-
-static enum scan_state
-scan_close(struct scan *scan)
-{
-	scan->pos++;
-	scan->depth--;
-	json_object_put(scan->keys[scan->depth]);
-	scan->keys[scan->depth] = NULL;
-	return SCAN_AFTER;
-}
-
-static enum scan_state
-scan_open(struct scan *scan, bool is_object)
-{
-	if (scan->depth == JSON_MAX_DEPTH)
-		return scan_fail(scan, scan->pos, "nested more than %d deep", JSON_MAX_DEPTH);
-	if (is_object && scan->find_duplicates)
-		scan->keys[scan->depth] = must_alloc(json_object_new_object());
-	scan->is_object[scan->depth++] = is_object;
-	scan->pos++;
-	scan_blanks(scan);
-	if (scan_peek(scan) == (is_object ? '}' : ']'))
-		return scan_close(scan);
-	return is_object ? SCAN_KEY : SCAN_VALUE;
-}
-
-static enum scan_state
-scan_value(struct scan *scan)
-{
-	int c;
-
-	scan_blanks(scan);
-	c = scan_peek(scan);
-	if (++scan->values > JSON_MAX_VALUES)
-		return scan_fail(scan, scan->pos, "more than %d values", JSON_MAX_VALUES);
-	if (c == '{' || c == '[')
-		return scan_open(scan, c == '{');
-	if (c == '"')
-		return scan_string(scan, false) ? SCAN_AFTER : SCAN_FAILED;
-	if (c == '-' || scan_is_digit(c))
-		return scan_number(scan);
-	return scan_word(scan);
-}
-
-/* Keys are compared as the parser decodes them: "a" and "\u0061" are the same. */
 static bool
-scan_note_key(struct scan *scan, size_t start)
+scan_has_word(struct json_scan *scan, const char *word)
 {
-	struct json_tokener *tokener = must_alloc(json_tokener_new());
-	AUTO_JSON struct json_object *key = json_tokener_parse_ex(
-		tokener, scan->text + start, (int)(scan->pos - start));
-	struct json_object *keys = scan->keys[scan->depth - 1];
-	const char *name = json_object_get_string(must_alloc(key));
+	size_t len = strlen(word);
 
-	json_tokener_free(tokener);
-	if (json_object_object_get_ex(keys, name, NULL))
-		return scan_fail(scan, start, "duplicate key '%.64s'", name), false;
-	json_object_object_add(keys, name, NULL);
+	if (scan->len - scan->pos < len || memcmp(scan->text + scan->pos, word, len) != 0)
+		return false;
+	scan->pos += len;
 	return true;
 }
 
-static enum scan_state
-scan_key(struct scan *scan)
+bool
+json_scan_word(struct json_scan *scan, struct json_object **ret_value)
 {
-	size_t start;
-
-	scan_blanks(scan);
-	start = scan->pos;
-	if (scan_peek(scan) != '"')
-		return scan_expected(scan, "a key in double quotes");
-	if (!scan_string(scan, true))
-		return SCAN_FAILED;
-	if (scan->find_duplicates && !scan_note_key(scan, start))
-		return SCAN_FAILED;
-	scan->members++;
-	scan_blanks(scan);
-	if (scan_peek(scan) != ':')
-		return scan_expected(scan, "':'");
-	scan->pos++;
-	return SCAN_VALUE;
-}
-
-static enum scan_state
-scan_after(struct scan *scan)
-{
-	bool in_object = scan->depth > 0 && scan->is_object[scan->depth - 1];
-	int c;
-
-	scan_blanks(scan);
-	c = scan_peek(scan);
-	if (scan->depth == 0)
-		return c < 0 ? SCAN_DONE : scan_expected(scan, "nothing behind the value");
-	if (c == (in_object ? '}' : ']'))
-		return scan_close(scan);
-	if (c != ',')
-		return scan_expected(scan, in_object ? "',' or '}'" : "',' or ']'");
-	scan->pos++;
-	return in_object ? SCAN_KEY : SCAN_VALUE;
-}
-
-static int
-scan_run(struct scan *scan)
-{
-	enum scan_state state = SCAN_VALUE;
-
-	if (scan->len >= 3 && memcmp(scan->text, "\xef\xbb\xbf", 3) == 0)
-		state = scan_fail(scan, 0, "byte-order mark; send UTF-8 without it");
-	while (state != SCAN_DONE && state != SCAN_FAILED) {
-		if (state == SCAN_VALUE)
-			state = scan_value(scan);
-		else if (state == SCAN_KEY)
-			state = scan_key(scan);
-		else
-			state = scan_after(scan);
-	}
-	for (size_t i = 0; i < scan->depth; i++)
-		json_object_put(scan->keys[i]);
-	return state == SCAN_DONE ? 0 : -1;
-}
-
-int
-json_scan_check(const char *text, size_t len, size_t *ret_members, struct err *err)
-{
-	struct scan scan = { .text = text, .len = len, .err = err };
-
-	if (scan_run(&scan) < 0)
-		return -1;
-	*ret_members = scan.members;
-	return 0;
-}
-
-int
-json_scan_find_duplicate(const char *text, size_t len, struct err *err)
-{
-	struct scan scan = { .text = text, .len = len, .find_duplicates = true, .err = err };
-
-	return scan_run(&scan);
+	*ret_value = NULL;
+	if (scan_has_word(scan, "null"))
+		return true;
+	if (scan_has_word(scan, "true"))
+		*ret_value = must_alloc(json_object_new_boolean(true));
+	else if (scan_has_word(scan, "false"))
+		*ret_value = must_alloc(json_object_new_boolean(false));
+	else if (scan_peek(scan) == 'N' || scan_peek(scan) == 'I')
+		return json_scan_fail(scan, scan->pos, "NaN and Infinity are not JSON");
+	return *ret_value != NULL || json_scan_expected(scan, "a value");
 }

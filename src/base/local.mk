@@ -11,13 +11,20 @@ src_base_libbase_a_SOURCES = \
 	src/base/file.c \
 	src/base/file.h \
 	src/base/file_tree.c \
+	src/base/fork.c \
+	src/base/fork.h \
 	src/base/id.c \
 	src/base/id.h \
+	src/base/ip_range.c \
+	src/base/ip_range.h \
 	src/base/json.c \
 	src/base/json.h \
+	src/base/json_names.c \
 	src/base/json_reader.c \
 	src/base/json_scan.c \
 	src/base/json_scan.h \
+	src/base/json_write.c \
+	src/base/json_write.h \
 	src/base/log.c \
 	src/base/log.h \
 	src/base/proc.c \
@@ -33,7 +40,9 @@ base_tests = \
 	tests/unit/base/test_err \
 	tests/unit/base/test_file \
 	tests/unit/base/test_file_tree \
+	tests/unit/base/test_fork \
 	tests/unit/base/test_id \
+	tests/unit/base/test_ip_range \
 	tests/unit/base/test_json \
 	tests/unit/base/test_json_reader \
 	tests/unit/base/test_log \
@@ -60,9 +69,17 @@ tests_unit_base_test_file_tree_SOURCES = tests/unit/base/test_file_tree.c
 tests_unit_base_test_file_tree_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_base_test_file_tree_LDADD = $(base_test_ldadd)
 
+tests_unit_base_test_fork_SOURCES = tests/unit/base/test_fork.c
+tests_unit_base_test_fork_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_fork_LDADD = $(base_test_ldadd)
+
 tests_unit_base_test_id_SOURCES = tests/unit/base/test_id.c
 tests_unit_base_test_id_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_base_test_id_LDADD = $(base_test_ldadd)
+
+tests_unit_base_test_ip_range_SOURCES = tests/unit/base/test_ip_range.c
+tests_unit_base_test_ip_range_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_ip_range_LDADD = $(base_test_ldadd)
 
 tests_unit_base_test_json_SOURCES = tests/unit/base/test_json.c
 tests_unit_base_test_json_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

@@ -7,15 +7,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/log.h"
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LOG_LINE_MAX = 8192, LOG_ID_MAX = 256 };
@@ -36,6 +40,7 @@ static struct {
 	int fd;
 	unsigned dropped;
 	bool torn; /* the last line went out only in part */
+	bool is_socket;
 } logger = { .role = "main", .level = LOG_LEVEL_INFO, .fd = STDERR_FILENO };
 
 void
@@ -56,6 +61,24 @@ void
 log_set_fd(int fd)
 {
 	logger.fd = fd;
+	logger.is_socket = false;
+}
+
+/* A pipe is opened anew: O_NONBLOCK on the inherited one would change it for all who have it. */
+void
+log_never_block(void)
+{
+	struct stat st;
+	int fd;
+
+	if (fstat(STDERR_FILENO, &st) < 0)
+		return;
+	logger.is_socket = S_ISSOCK(st.st_mode);
+	fd = S_ISFIFO(st.st_mode) ? open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+	if (fd >= 0) {
+		dup2(fd, STDERR_FILENO);
+		close(fd);
+	}
 }
 
 int
@@ -102,13 +125,28 @@ log_escape(const char *part, size_t part_len, bool valid, char out[7])
 	return 1;
 }
 
+/* How many of the leading bytes stand in a JSON string as they are, each a character: ASCII, and no need to escape. */
+static size_t
+log_plain(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && text[n] >= ' ' && text[n] < 0x7f && text[n] != '"' && text[n] != '\\')
+		n++;
+	return n;
+}
+
 /* Appends text as the inside of a JSON string of at most max bytes, whole characters only. */
 static void
 log_string(struct log_line *line, const char *text, size_t max)
 {
 	size_t len = strlen(text), end = line->len + max, cut_at = line->len;
+	size_t plain = log_plain(text, len < max - strlen(LOG_CUT) ? len : max - strlen(LOG_CUT));
 
-	for (size_t i = 0; i < len;) {
+	memcpy(line->text + line->len, text, plain);
+	line->len += plain;
+	cut_at += plain;
+	for (size_t i = plain; i < len;) {
 		char out[7];
 		bool valid;
 		size_t n = text_utf8_step(text + i, len - i, &valid);
@@ -148,7 +186,7 @@ log_head(struct log_line *line, enum log_level level, const struct log_ctx *ctx)
 	if (logger.torn)
 		log_raw(line, "\n");
 	snprintf(head, sizeof head, "{\"ts\":%" PRId64 ".%06d,\"level\":\"%s\",\"pid\":%d", now / 1000000,
-		(int)(now % 1000000), level_names[level], (int)getpid());
+		(int)(now % 1000000), level_names[level], (int)fork_pid());
 	log_raw(line, head);
 	log_field(line, "role", logger.role);
 	if (ctx != NULL) {
@@ -168,7 +206,8 @@ log_send(const struct log_line *line)
 	ssize_t n;
 
 	do
-		n = write(logger.fd, line->text, line->len);
+		n = logger.is_socket ? send(logger.fd, line->text, line->len, MSG_DONTWAIT | MSG_NOSIGNAL)
+				     : write(logger.fd, line->text, line->len);
 	while (n < 0 && errno == EINTR);
 	if (n < 0) {
 		logger.dropped++;

@@ -24,6 +24,8 @@ void log_init(const char *role, enum log_level level);
 void log_set_level(enum log_level level);
 /* Where lines go; the default is 2. */
 void log_set_fd(int fd);
+/* Of stderr: whoever reads it, and stands still, holds nobody up. What it does not take is dropped, and counted. */
+void log_never_block(void);
 /* "debug" "info" "warn" "error" (any case); -1 for anything else. */
 int log_level_parse(const char *name, enum log_level *ret_level);
 

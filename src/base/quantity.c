@@ -112,9 +112,9 @@ quantity_read(const char *text, struct quantity *ret)
 	return -1;
 }
 
-/* In units of 10^-scale, rounded up; -1 when it is 0 or over max. */
+/* In units of 10^-scale, rounded up; -1 when it is over max. */
 static int
-quantity_value(const struct quantity *q, int scale, int64_t max, int64_t *ret_value)
+quantity_scaled(const struct quantity *q, int scale, int64_t max, int64_t *ret_value)
 {
 	unsigned __int128 value = (unsigned __int128)q->digits << q->exp2;
 	int exponent = q->exp10 + scale;
@@ -130,10 +130,33 @@ quantity_value(const struct quantity *q, int scale, int64_t max, int64_t *ret_va
 		value /= 10;
 	}
 	value += rest;
-	if (value == 0 || value > (unsigned __int128)max)
+	if (value > (unsigned __int128)max)
 		return -1;
 	*ret_value = (int64_t)value;
 	return 0;
+}
+
+/* The same; -1 for 0, too. */
+static int
+quantity_value(const struct quantity *q, int scale, int64_t max, int64_t *ret_value)
+{
+	int64_t value;
+
+	if (quantity_scaled(q, scale, max, &value) != 0 || value == 0)
+		return -1;
+	*ret_value = value;
+	return 0;
+}
+
+int64_t
+quantity_amount(const char *text, int scale)
+{
+	struct quantity q;
+	int64_t value;
+
+	if (quantity_read(text, &q) != 0)
+		return 0;
+	return quantity_scaled(&q, scale, INT64_MAX, &value) == 0 ? value : INT64_MAX;
 }
 
 int

@@ -16,6 +16,12 @@ enum { QUANTITY_TEXT_SIZE = 24 };
 int quantity_parse_cpu(const char *text, int32_t *ret_milli) MUSTCHECK;
 int quantity_parse_memory(const char *text, int64_t *ret_bytes) MUSTCHECK;
 
+/*
+ * What a cluster says it has or is asked for, in units of 10^-scale (3: thousandths), rounded up. 0 for what is no amount
+ * or a negative one, INT64_MAX for what is more.
+ */
+int64_t quantity_amount(const char *text, int scale);
+
 /* Whole cores as "2", anything else in thousandths: "500m". */
 void quantity_cpu_text(int32_t milli, char ret_text[QUANTITY_TEXT_SIZE]);
 /* The largest of Gi G Mi M Ki that divides it: "2Gi", "1536Mi", "1G"; else plain bytes. */

@@ -73,6 +73,26 @@ text_is_utf8(const void *data, size_t len)
 	return valid;
 }
 
+size_t
+text_utf8_whole(const void *data, size_t len)
+{
+	const uint8_t *p = data;
+	size_t start = len;
+
+	while (start > 0 && len - start < 4) {
+		bool valid;
+
+		if ((p[--start] & 0xc0) == 0x80)
+			continue;
+		/* The bytes that begin a character of several. */
+		if (p[start] >= 0xc2 && p[start] <= 0xf4 &&
+			text_utf8_step(p + start, len - start, &valid) == len - start && !valid)
+			return start;
+		break;
+	}
+	return len;
+}
+
 static size_t
 text_utf8_repaired_len(const uint8_t *data, size_t len)
 {
@@ -113,9 +133,57 @@ text_utf8_repair(const void *data, size_t len, char **ret_text, size_t *ret_len)
 }
 
 void
+text_utf8_mend(char *text)
+{
+	size_t len = strlen(text), out = 0;
+
+	for (size_t i = 0; i < len;) {
+		bool valid;
+		size_t n = text_utf8_step(text + i, len - i, &valid);
+
+		if (valid)
+			memmove(text + out, text + i, n);
+		else
+			text[out] = '?';
+		out += valid ? n : 1;
+		i += n;
+	}
+	text[out] = '\0';
+}
+
+void
 text_sha256_hex(const void *data, size_t len, char ret_hex[TEXT_SHA256_HEX_SIZE])
 {
 	SHA256Data(len > 0 ? data : "", len, ret_hex);
+}
+
+void
+text_hmac_sha256_hex(
+	const void *key, size_t key_len, const void *data, size_t len, char ret_hex[TEXT_SHA256_HEX_SIZE])
+{
+	uint8_t block[SHA256_BLOCK_LENGTH] = { 0 }, pad[SHA256_BLOCK_LENGTH], digest[SHA256_DIGEST_LENGTH];
+	SHA2_CTX ctx;
+
+	SHA256Init(&ctx);
+	if (key_len > sizeof block) {
+		SHA256Update(&ctx, key, key_len);
+		SHA256Final(block, &ctx);
+	} else {
+		memcpy(block, key, key_len);
+	}
+	for (int outer = 0; outer <= 1; outer++) {
+		for (size_t i = 0; i < sizeof pad; i++)
+			pad[i] = block[i] ^ (outer ? 0x5c : 0x36);
+		SHA256Init(&ctx);
+		SHA256Update(&ctx, pad, sizeof pad);
+		SHA256Update(&ctx, outer ? digest : data, outer ? sizeof digest : len);
+		if (!outer)
+			SHA256Final(digest, &ctx);
+	}
+	SHA256End(&ctx, ret_hex);
+	explicit_bzero(block, sizeof block);
+	explicit_bzero(pad, sizeof pad);
+	explicit_bzero(&ctx, sizeof ctx);
 }
 
 bool

@@ -96,12 +96,15 @@ config_free(struct config *config)
 	for (size_t i = 0; i < SETTING_COUNT; i++)
 		setting_free(&settings[i], config);
 	free(config->path);
+	cleanup_secret(&config->agent_secret);
 	free(config);
 }
 
 void
 config_forget_keys(const struct config *config)
 {
+	if (config->agent_secret != NULL)
+		explicit_bzero(config->agent_secret, strlen(config->agent_secret));
 	for (size_t i = 0; i < config->api_keys.count; i++)
 		explicit_bzero(config->api_keys.items[i], strlen(config->api_keys.items[i]));
 }
@@ -138,6 +141,10 @@ config_print_setting(const struct setting *setting, const struct config *config,
 		setting->needs_restart ? "; a change needs a restart" : "");
 	if (setting == &settings[SETTING_INDEX_api_keys]) {
 		fprintf(out, "# %s = (%zu keys)\n\n", setting->name, config->api_keys.count);
+		return;
+	}
+	if (setting == &settings[SETTING_INDEX_redis_url] && strchr(config->redis_url, '@') != NULL) {
+		fprintf(out, "# %s = (with a password)\n\n", setting->name);
 		return;
 	}
 	fprintf(out, "%s = ", setting->name);

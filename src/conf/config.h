@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 struct err;
 
@@ -26,6 +27,7 @@ struct config_list {
 
 struct config {
 	char *path; /* the file it came from, or NULL */
+	char *agent_secret; /* what agent_secret_file holds; NULL: none */
 #define SETTING_STRING(name, ...) char *name;
 #define SETTING_LIST(name, ...)   struct config_list name;
 #define SETTING_INT(name, ...)    int64_t name;
@@ -42,8 +44,14 @@ struct config {
  */
 int config_load(const char *path, struct config **ret_config, struct err *err) MUSTCHECK;
 void config_free(struct config *config);
-/* Overwrites the API keys in this process's copy: for processes that check none. */
+/* Overwrites the API keys and the secret of tokens in this process's copy: for processes that need none. */
 void config_forget_keys(const struct config *config);
+/* The driver makes pods in a cluster, nothing on this host. */
+static inline bool
+config_is_kubernetes(const struct config *config)
+{
+	return strcmp(config->driver, "kubernetes") == 0;
+}
 
 /* Names of settings that differ and that only a restart changes, comma-separated; "" if none. */
 void config_restart_names(const struct config *old, const struct config *new, char *buf, size_t size);

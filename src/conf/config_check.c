@@ -3,7 +3,9 @@
 #include "conf/config_load.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/ip_range.h"
 #include "base/quantity.h"
+#include "conf/walls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,28 +13,33 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+enum { SUBNET_WIDEST = 12, SUBNET_NARROWEST = 28 };
+enum { DISK_MIN = 1 << 20, REDIS_PREFIX_MAX = 64 };
 enum { KEY_MIN = 8, KEY_MAX = 256, KEYS_FILE_MAX = 1 << 20 };
+enum { SECRET_MIN = 32, SECRET_MAX = 4096 };
 
 /* The longest path of a socket below run_dir; the id stands for its 54 characters. */
 #define LONGEST_SOCKET "/sandboxes/123456789012345678901234567890123456789012345678901234/agent.sock"
 
 #define SETTING(name) (&settings[SETTING_INDEX_##name])
 
+enum { FIRST_OPTIONAL = 3 };
 static const struct setting *const path_settings[] = {
 	SETTING(state_dir),
 	SETTING(run_dir),
 	SETTING(agent_path),
 	SETTING(api_keys_file),
+	SETTING(agent_secret_file),
 };
 
 static int
 check_paths(const struct config *config, const struct config_origin *origin, struct err *err)
 {
-	const char *const paths[] = { config->state_dir, config->run_dir, config->agent_path,
-		config->api_keys_file };
+	const char *const paths[] = { config->state_dir, config->run_dir, config->agent_path, config->api_keys_file,
+		config->agent_secret_file };
 
 	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-		if (paths[i][0] == '/' || (paths[i][0] == '\0' && path_settings[i] == SETTING(api_keys_file)))
+		if (paths[i][0] == '/' || (paths[i][0] == '\0' && i >= FIRST_OPTIONAL))
 			continue;
 		err_set(err, ERR_INVALID, "'%.100s' is not an absolute path; it must begin with /", paths[i]);
 		return config_blame(origin, path_settings[i], err);
@@ -70,9 +77,20 @@ check_words(const struct config *config, const struct config_origin *origin, str
 			config->log_level);
 		return config_blame(origin, SETTING(log_level), err);
 	}
-	if (strcmp(config->driver, "local") != 0) {
-		err_set(err, ERR_INVALID, "'%.100s' is no driver; allowed: local", config->driver);
+	if (strcmp(config->driver, "local") != 0 && !config_is_kubernetes(config)) {
+		err_set(err, ERR_INVALID, "'%.100s' is no driver; allowed: local, kubernetes", config->driver);
 		return config_blame(origin, SETTING(driver), err);
+	}
+	if (strcmp(config->local_runtime, "builtin") != 0 && strcmp(config->local_runtime, "crun") != 0 &&
+		strcmp(config->local_runtime, "runc") != 0) {
+		err_set(err, ERR_INVALID, "'%.100s' is no runtime for sandboxes; allowed: builtin, crun, runc",
+			config->local_runtime);
+		return config_blame(origin, SETTING(local_runtime), err);
+	}
+	if (config->local_runtime_path[0] != '\0' && config->local_runtime_path[0] != '/') {
+		err_set(err, ERR_INVALID, "'%.100s' is not an absolute path; it must begin with /",
+			config->local_runtime_path);
+		return config_blame(origin, SETTING(local_runtime_path), err);
 	}
 	if (config->service_user[0] == '\0') {
 		err_set(err, ERR_INVALID, "is empty; name the user that the service runs as");
@@ -101,7 +119,105 @@ check_quantities(const struct config *config, const struct config_origin *origin
 			config->default_memory);
 		return config_blame(origin, SETTING(default_memory), err);
 	}
+	if (config->sandbox_disk != 0 && config->sandbox_disk < DISK_MIN) {
+		err_set(err, ERR_INVALID, "must be at least 1Mi, or 0: no limit");
+		return config_blame(origin, SETTING(sandbox_disk), err);
+	}
+	if (config->max_sandbox_disk != 0 &&
+		(config->sandbox_disk == 0 || config->sandbox_disk > config->max_sandbox_disk)) {
+		err_set(err, ERR_INVALID, "must be at most max_sandbox_disk");
+		return config_blame(origin, SETTING(sandbox_disk), err);
+	}
 	return 0;
+}
+
+/* Addresses without ports; single ones if hosts is true. */
+static int
+check_ranges(const struct config_list *list, bool hosts, struct err *err)
+{
+	struct ip_range range;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (ip_range_parse(list->items[i], &range, err) < 0)
+			return -1;
+		if (range.port != 0)
+			return err_set(err, ERR_INVALID, "'%.60s' must have no port", list->items[i]);
+		if (hosts && range.prefix != 32)
+			return err_set(err, ERR_INVALID, "'%.60s' must be one address", list->items[i]);
+	}
+	return 0;
+}
+
+static int
+check_network(const struct config *config, const struct config_origin *origin, struct err *err)
+{
+	struct ip_range subnet;
+
+	if (check_ranges(&config->network_dns, true, err) < 0)
+		return config_blame(origin, SETTING(network_dns), err);
+	if (check_ranges(&config->network_blocked_cidrs, false, err) < 0)
+		return config_blame(origin, SETTING(network_blocked_cidrs), err);
+	if (config->network_subnet[0] == '\0')
+		return 0;
+	if (ip_range_parse(config->network_subnet, &subnet, err) < 0)
+		return config_blame(origin, SETTING(network_subnet), err);
+	if (subnet.port == 0 && subnet.prefix >= SUBNET_WIDEST && subnet.prefix <= SUBNET_NARROWEST)
+		return 0;
+	err_set(err, ERR_INVALID, "'%.60s' must be a range from /%d to /%d, such as 10.200.0.0/16",
+		config->network_subnet, SUBNET_WIDEST, SUBNET_NARROWEST);
+	return config_blame(origin, SETTING(network_subnet), err);
+}
+
+static int
+check_walls(const struct config *config, const struct config_origin *origin, struct err *err)
+{
+	uint64_t set = 0;
+
+	if (walls_add(&config->sandbox_capabilities_add, &set, err) < 0)
+		return config_blame(origin, SETTING(sandbox_capabilities_add), err);
+	if (walls_drop(&config->sandbox_capabilities_drop, &set, err) < 0)
+		return config_blame(origin, SETTING(sandbox_capabilities_drop), err);
+	if (walls_check_calls(&config->sandbox_seccomp_allow, err) < 0)
+		return config_blame(origin, SETTING(sandbox_seccomp_allow), err);
+	return 0;
+}
+
+/* What stands in the URL is checked where it is read, by src/redis. */
+static int
+check_redis(const struct config *config, const struct config_origin *origin, struct err *err)
+{
+	size_t len = strlen(config->redis_prefix);
+
+	for (size_t i = 0; i < len; i++) {
+		if (config->redis_prefix[i] > ' ' && config->redis_prefix[i] < 0x7f)
+			continue;
+		err_set(err, ERR_INVALID, "holds a blank or a character that is not printable ASCII");
+		return config_blame(origin, SETTING(redis_prefix), err);
+	}
+	if (len > 0 && len <= REDIS_PREFIX_MAX)
+		return 0;
+	err_set(err, ERR_INVALID, "has %zu characters; allowed: 1 to %d", len, REDIS_PREFIX_MAX);
+	return config_blame(origin, SETTING(redis_prefix), err);
+}
+
+/* The secret itself never gets into a message. */
+static int
+read_agent_secret(struct config *config, const struct config_origin *origin, struct err *err)
+{
+	size_t len;
+
+	if (config->agent_secret_file[0] == '\0')
+		return 0;
+	if (file_read_at(AT_FDCWD, config->agent_secret_file, SECRET_MAX, &config->agent_secret, &len, err) < 0)
+		return config_blame(origin, SETTING(agent_secret_file), err);
+	while (len > 0 && strchr(" \t\r\n", config->agent_secret[len - 1]) != NULL)
+		config->agent_secret[--len] = '\0';
+	if (len >= SECRET_MIN && strlen(config->agent_secret) == len)
+		return 0;
+	err_set(err, ERR_INVALID,
+		"'%.100s' must hold at least %d characters of text: `openssl rand -hex 32` makes some",
+		config->agent_secret_file, SECRET_MIN);
+	return config_blame(origin, SETTING(agent_secret_file), err);
 }
 
 /* The key itself never gets into a message. */
@@ -214,6 +330,8 @@ config_check(struct config *config, const struct config_origin *origin, struct e
 {
 	if (check_paths(config, origin, err) < 0 || check_run_dir(config, origin, err) < 0 ||
 		check_words(config, origin, err) < 0 || check_quantities(config, origin, err) < 0 ||
+		check_network(config, origin, err) < 0 || check_walls(config, origin, err) < 0 ||
+		check_redis(config, origin, err) < 0 || read_agent_secret(config, origin, err) < 0 ||
 		check_listed_keys(config, origin, err) < 0 || keys_read_file(config, origin, err) < 0 ||
 		check_has_key(config, origin, err) < 0)
 		return -1;

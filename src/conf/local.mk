@@ -6,10 +6,16 @@ src_conf_libconf_a_SOURCES = \
 	src/conf/config_file.c \
 	src/conf/config_load.h \
 	src/conf/config_syntax.c \
+	src/conf/covers.c \
+	src/conf/covers.h \
 	src/conf/setting.c \
 	src/conf/setting.h \
 	src/conf/setting_table.c \
-	src/conf/settings.def
+	src/conf/settings.def \
+	src/conf/wall_rules.c \
+	src/conf/wall_rules.h \
+	src/conf/walls.c \
+	src/conf/walls.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/conf/test_config

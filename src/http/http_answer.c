@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "http/http_conn.h"
 #include "http/http_send.h"
+#include "http/http_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 static const struct {
 	int status;
 	const char *reason;
-	const char *code; /* of the codec's own refusals */
+	const char *code; /* http_status_code() */
 } statuses[] = {
 	{ 100, "Continue", NULL },
 	{ 101, "Switching Protocols", NULL },
@@ -35,14 +36,14 @@ static const struct {
 	{ 403, "Forbidden", NULL },
 	{ 404, "Not Found", NULL },
 	{ 405, "Method Not Allowed", NULL },
-	{ 408, "Request Timeout", "timeout" },
+	{ 408, "Request Timeout", "request_timeout" },
 	{ 409, "Conflict", NULL },
 	{ 410, "Gone", NULL },
 	{ 411, "Length Required", NULL },
 	{ 412, "Precondition Failed", NULL },
-	{ 413, "Content Too Large", "too_large" },
+	{ 413, "Content Too Large", "payload_too_large" },
 	{ 414, "URI Too Long", "uri_too_long" },
-	{ 415, "Unsupported Media Type", NULL },
+	{ 415, "Unsupported Media Type", "content_coding_unsupported" },
 	{ 416, "Range Not Satisfiable", NULL },
 	{ 417, "Expectation Failed", "expectation_failed" },
 	{ 422, "Unprocessable Content", NULL },
@@ -50,13 +51,13 @@ static const struct {
 	{ 426, "Upgrade Required", NULL },
 	{ 428, "Precondition Required", NULL },
 	{ 429, "Too Many Requests", NULL },
-	{ 431, "Request Header Fields Too Large", "header_too_large" },
+	{ 431, "Request Header Fields Too Large", "headers_too_large" },
 	{ 500, "Internal Server Error", NULL },
 	{ 501, "Not Implemented", "unsupported" },
 	{ 502, "Bad Gateway", NULL },
-	{ 503, "Service Unavailable", NULL },
+	{ 503, "Service Unavailable", "unavailable" },
 	{ 504, "Gateway Timeout", NULL },
-	{ 505, "HTTP Version Not Supported", "version_not_supported" },
+	{ 505, "HTTP Version Not Supported", "http_version_unsupported" },
 	{ 507, "Insufficient Storage", NULL },
 };
 
@@ -69,13 +70,13 @@ http_status_reason(int status)
 	return "Unknown";
 }
 
-static const char *
-status_code(int status)
+const char *
+http_status_code(int status)
 {
 	for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
 		if (statuses[i].status == status && statuses[i].code != NULL)
 			return statuses[i].code;
-	return "error";
+	return NULL;
 }
 
 static bool
@@ -131,78 +132,89 @@ answer_connection(const struct http_exchange *exchange)
 	return exchange->head->minor_version == 0 ? "Connection: keep-alive\r\n" : "";
 }
 
-/* Added to out. length -1: not told. */
+/* length -1: not told. */
 static void
-answer_head(
-	struct http_exchange *exchange, struct evbuffer *out, int status, const char *content_type, int64_t length)
+answer_head(struct http_exchange *exchange, struct http_text *text, int status, const char *content_type,
+	int64_t length)
 {
 	struct http_conn *conn = exchange->conn;
-	char framing[64] = "";
+	const char digits[] = { (char)('0' + status / 100), (char)('0' + status / 10 % 10),
+		(char)('0' + status % 10), ' ', '\0' };
 
 	exchange->started = true;
 	exchange->bodiless = !status_has_body(status) || exchange->head->method == HTTP_HEAD;
 	if (!exchange->body_ended)
 		conn->close_after = true;
-	if (length >= 0 && status_has_body(status))
-		snprintf(framing, sizeof framing, "Content-Length: %lld\r\n", (long long)length);
-	else if (exchange->chunked)
-		snprintf(framing, sizeof framing, "Transfer-Encoding: chunked\r\n");
-	evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n%s%s%s%s%s%s\r\n", status,
-		http_status_reason(status), http_server_date(conn->server),
-		content_type != NULL ? "Content-Type: " : "", content_type != NULL ? content_type : "",
-		content_type != NULL ? "\r\n" : "", framing, answer_connection(exchange),
-		exchange->headers != NULL ? exchange->headers : "");
+	http_text_add(text, "HTTP/1.1 ");
+	http_text_add(text, digits);
+	http_text_add(text, http_status_reason(status));
+	http_text_add(text, "\r\nDate: ");
+	http_text_add(text, http_server_date(conn->server));
+	if (content_type != NULL) {
+		http_text_add(text, "\r\nContent-Type: ");
+		http_text_add(text, content_type);
+	}
+	http_text_add(text, "\r\n");
+	if (length >= 0 && status_has_body(status)) {
+		http_text_add(text, "Content-Length: ");
+		http_text_add_number(text, (size_t)length);
+		http_text_add(text, "\r\n");
+	} else if (exchange->chunked) {
+		http_text_add(text, "Transfer-Encoding: chunked\r\n");
+	}
+	http_text_add(text, answer_connection(exchange));
+	if (exchange->headers != NULL)
+		http_text_add_bytes(text, exchange->headers, exchange->headers_len);
+	http_text_add(text, "\r\n");
 }
 
-static struct evbuffer *
-answer_begin(struct http_exchange *exchange, int status, const char *content_type, size_t len)
-{
-	struct evbuffer *message = evbuffer_new();
-
-	if (message == NULL)
-		abort();
-	answer_skip_body(exchange);
-	answer_head(exchange, message, status, content_type, (int64_t)len);
-	return message;
-}
-
-/* Takes message. */
 static void
-answer_whole(struct http_exchange *exchange, struct evbuffer *message)
+answer_begin(
+	struct http_exchange *exchange, struct http_text *text, int status, const char *content_type, size_t len)
 {
-	http_send(exchange->conn->bev, message);
-	evbuffer_free(message);
-	http_conn_answered(exchange->conn);
+	http_text_init(text);
+	answer_skip_body(exchange);
+	answer_head(exchange, text, status, content_type, (int64_t)len);
 }
 
 void
 http_exchange_respond(struct http_exchange *exchange, int status, const char *content_type, struct evbuffer *body)
 {
 	size_t len = body != NULL ? evbuffer_get_length(body) : 0;
-	struct evbuffer *message = answer_begin(exchange, status, content_type, len);
+	struct evbuffer *message;
+	struct http_text text;
 
+	answer_begin(exchange, &text, status, content_type, len);
+	message = http_text_take(&text);
 	if (exchange->bodiless)
 		evbuffer_drain(body, len);
 	else if (len > 0)
 		evbuffer_add_buffer(message, body);
-	answer_whole(exchange, message);
+	http_send(exchange->conn->bev, message);
+	evbuffer_free(message);
+	http_conn_answered(exchange->conn);
 }
 
 void
 http_exchange_respond_text(
 	struct http_exchange *exchange, int status, const char *content_type, const char *body, size_t len)
 {
-	struct evbuffer *message = answer_begin(exchange, status, content_type, len);
+	struct http_text text;
 
+	answer_begin(exchange, &text, status, content_type, len);
 	if (!exchange->bodiless && len > 0)
-		evbuffer_add(message, body, len);
-	answer_whole(exchange, message);
+		http_text_add_bytes(&text, body, len);
+	http_text_send(&text, exchange->conn->bev);
+	http_conn_answered(exchange->conn);
 }
 
 void
 http_exchange_start(struct http_exchange *exchange, int status, const char *content_type, int64_t length,
 	void (*on_drain)(struct http_exchange *exchange, void *arg), void *arg)
 {
+	struct evbuffer *head;
+	struct http_text text;
+
 	if (exchange->mode == HTTP_BODY_UNASKED)
 		answer_skip_body(exchange);
 	exchange->chunked = length < 0 && status_has_body(status) && exchange->head->minor_version == 1;
@@ -212,7 +224,11 @@ http_exchange_start(struct http_exchange *exchange, int status, const char *cont
 	exchange->counted = length >= 0;
 	exchange->on_drain = on_drain;
 	exchange->drain_arg = arg;
-	answer_head(exchange, http_conn_output(exchange->conn), status, content_type, length);
+	http_text_init(&text);
+	answer_head(exchange, &text, status, content_type, length);
+	head = http_text_take(&text);
+	evbuffer_add_buffer(http_conn_output(exchange->conn), head);
+	evbuffer_free(head);
 	http_conn_watch_output(exchange->conn, HTTP_OUT_LOW);
 }
 
@@ -245,6 +261,12 @@ http_exchange_send(struct http_exchange *exchange, struct evbuffer *piece)
 }
 
 void
+http_exchange_be_patient(struct http_exchange *exchange)
+{
+	exchange->patient = true;
+}
+
+void
 http_exchange_end(struct http_exchange *exchange)
 {
 	if (!exchange->bodiless && exchange->counted && exchange->left > 0) {
@@ -269,6 +291,7 @@ http_conn_refuse(struct http_conn *conn, int status, const char *detail)
 	const struct http_server_options *options = &conn->server->options;
 	struct http_exchange *exchange = conn->exchange;
 	AUTO_FREE char *text = NULL;
+	const char *code = http_status_code(status);
 	char plain[256], headers[HTTP_ERROR_HEADERS_SIZE] = "";
 
 	/* Half an answer is out: only cutting it is honest. */
@@ -279,7 +302,8 @@ http_conn_refuse(struct http_conn *conn, int status, const char *detail)
 	if (options->format_error != NULL)
 		text = options->format_error(exchange, status, detail, headers, options->arg);
 
-	snprintf(plain, sizeof plain, "{\"detail\":\"%s\",\"code\":\"%s\"}\n", detail, status_code(status));
+	snprintf(plain, sizeof plain, "{\"detail\":\"%s\",\"code\":\"%s\"}\n", detail,
+		code != NULL ? code : "error");
 
 	const char *body = text != NULL ? text : plain;
 	bool bodiless = exchange != NULL && exchange->head->method == HTTP_HEAD;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "http/http_send.h"
+#include "http/http_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,47 +54,98 @@ request_has_header(const struct http_call_options *options, const char *name)
 	return false;
 }
 
-static struct evbuffer *
-request_build(const struct http_pool *pool, const struct http_call_options *options)
+static void
+request_add_header(struct http_text *text, const char *name, const char *value)
 {
-	struct evbuffer *out = evbuffer_new();
-
-	if (out == NULL)
-		abort();
-	evbuffer_add_printf(out, "%s %s HTTP/1.1\r\n", options->method, options->target);
-	if (!request_has_header(options, "Host"))
-		evbuffer_add_printf(out, "Host: %s\r\n", pool->host);
-	for (const char *const *h = options->headers; h != NULL && *h != NULL; h += 2)
-		evbuffer_add_printf(out, "%s: %s\r\n", h[0], h[1]);
-	if (options->content_type != NULL)
-		evbuffer_add_printf(out, "Content-Type: %s\r\n", options->content_type);
-	if (options->body != NULL || options->method[0] == 'P')
-		evbuffer_add_printf(out, "Content-Length: %zu\r\n",
-			options->body != NULL ? evbuffer_get_length(options->body) : 0);
-	evbuffer_add(out, "\r\n", 2);
-	if (options->body != NULL)
-		evbuffer_add_buffer(out, options->body);
-	return out;
+	http_text_add(text, name);
+	http_text_add(text, ": ");
+	http_text_add(text, value);
+	http_text_add(text, "\r\n");
 }
 
 static void
-call_send(struct http_call *call, struct http_link *link)
+request_build(const struct http_pool *pool, const struct http_call_options *options, struct http_text *text)
+{
+	http_text_init(text);
+	http_text_add(text, options->method);
+	http_text_add(text, " ");
+	http_text_add(text, options->target);
+	http_text_add(text, " HTTP/1.1\r\n");
+	if (!request_has_header(options, "Host"))
+		request_add_header(text, "Host", pool->host);
+	for (const char *const *h = options->headers; h != NULL && *h != NULL; h += 2)
+		request_add_header(text, h[0], h[1]);
+	if (options->content_type != NULL)
+		request_add_header(text, "Content-Type", options->content_type);
+	if (options->stream != NULL && options->stream->length < 0)
+		request_add_header(text, "Transfer-Encoding", "chunked");
+	if (options->stream != NULL && options->stream->ask_first)
+		request_add_header(text, "Expect", "100-continue");
+	if (options->stream != NULL
+			? options->stream->length > 0 || (options->stream->length == 0 && options->method[0] == 'P')
+			: options->body != NULL || options->method[0] == 'P') {
+		http_text_add(text, "Content-Length: ");
+		http_text_add_number(
+			text, options->stream != NULL ? (size_t)options->stream->length : options->body_len);
+		http_text_add(text, "\r\n");
+	}
+	http_text_add(text, "\r\n");
+	http_text_add_bytes(text, options->body, options->body_len);
+}
+
+static void
+call_join(struct http_call *call, struct http_link *link)
 {
 	link->call = call;
 	call->link = link;
 	http_parser_init(&call->parser, HTTP_SIDE_RESPONSE, MAX_ANSWER_HEAD);
-	if (call->reused && call->idempotent)
-		evbuffer_add(
-			bufferevent_get_output(link->bev), evbuffer_pullup(call->request, -1), call->request_len);
-	else
-		http_send(link->bev, call->request);
 }
 
 void
 http_call_connected(struct http_call *call, struct http_link *link)
 {
 	call->reused = false;
-	call_send(call, link);
+	call_join(call, link);
+	http_send(link->bev, call->request);
+	if (call->streams)
+		http_stream_joined(call);
+}
+
+/* The request is kept only where it may have to be sent, or sent again, later. */
+static void
+call_begin(struct http_call *call, struct http_text *text)
+{
+	/* A body cannot be sent twice, so it goes only where nothing can have closed meanwhile. */
+	bool fresh = call->streams && call->stream.length != 0;
+	struct http_link *link = fresh ? NULL : http_pool_take(call->pool);
+
+	call->reused = link != NULL;
+	if (link == NULL || call->idempotent)
+		call->request = http_text_take(text);
+	if (link == NULL) {
+		http_connect_start(call);
+		return;
+	}
+	call_join(call, link);
+	if (call->idempotent)
+		evbuffer_add(
+			bufferevent_get_output(link->bev), evbuffer_pullup(call->request, -1), call->request_len);
+	else
+		http_text_send(text, link->bev);
+	if (call->streams)
+		http_stream_joined(call);
+}
+
+static void
+call_set_stream(struct http_call *call, const struct http_stream *stream)
+{
+	call->streams = stream != NULL;
+	if (stream == NULL)
+		return;
+	call->stream = *stream;
+	call->wanted = !stream->ask_first;
+	call->sent_all = stream->length == 0;
+	http_stream_progress(call);
 }
 
 int
@@ -101,7 +153,7 @@ http_call_start(struct http_pool *pool, const struct http_call_options *options,
 	struct err *err)
 {
 	struct http_call *call;
-	struct http_link *link;
+	struct http_text text;
 
 	if (pool->dead)
 		return err_set(err, ERR_UNAVAILABLE, "%s: the connections to it were closed", pool->endpoint);
@@ -112,26 +164,21 @@ http_call_start(struct http_pool *pool, const struct http_call_options *options,
 		abort();
 	call->pool = pool;
 	call->fd = -1;
-	call->request = request_build(pool, options);
-	call->request_len = evbuffer_get_length(call->request);
+	request_build(pool, options, &text);
+	call->request_len = http_text_length(&text);
 	call->idempotent = options->idempotent;
 	call->bodiless = strcmp(options->method, "HEAD") == 0;
 	call->max_body = options->max_response_bytes > 0 ? options->max_response_bytes : MAX_ANSWER;
 	call->done = options->done;
 	call->failed = options->failed;
 	call->arg = options->arg;
+	call_set_stream(call, options->stream);
 	TAILQ_INSERT_TAIL(&pool->calls, call, entry);
 	pool->call_count++;
-	if (options->timeout_ms > 0) {
+	if (options->timeout_ms > 0)
 		call->deadline = clock_boot_ms() + options->timeout_ms;
-		http_pool_schedule(pool, call->deadline);
-	}
-	link = http_pool_take(pool);
-	call->reused = link != NULL;
-	if (link != NULL)
-		call_send(call, link);
-	else
-		http_connect_start(call);
+	http_pool_schedule(pool, call->deadline);
+	call_begin(call, &text);
 	*ret_call = call;
 	return 0;
 }
@@ -146,11 +193,14 @@ call_free(struct http_call *call)
 	http_connect_stop(call);
 	if (call->link != NULL)
 		http_link_close(call->link);
-	evbuffer_free(call->request);
+	if (call->request != NULL)
+		evbuffer_free(call->request);
 	if (call->body != NULL)
 		evbuffer_free(call->body);
 	http_head_free(call->head);
-	free(call);
+	call->dead = true;
+	if (call->depth == 0)
+		free(call);
 }
 
 void
@@ -179,8 +229,25 @@ call_sent(const struct http_call *call)
 {
 	if (call->link == NULL)
 		return HTTP_NOT_SENT;
+	if (call->streams && call->stream.length != 0)
+		return HTTP_MAYBE_SENT;
 	return evbuffer_get_length(bufferevent_get_output(call->link->bev)) >= call->request_len ? HTTP_NOT_SENT
 												 : HTTP_MAYBE_SENT;
+}
+
+struct http_head *
+http_call_finish(struct http_call *call, bool keep)
+{
+	struct http_head *head = STEAL_PTR(call->head);
+	struct bufferevent *bev = call->link->bev;
+
+	if (keep && head->keep_alive && evbuffer_get_length(bufferevent_get_output(bev)) == 0 &&
+		evbuffer_get_length(call->link->in) == 0) {
+		bufferevent_setwatermark(bev, EV_WRITE, 0, 0);
+		http_pool_keep(call->pool, STEAL_PTR(call->link));
+	}
+	call_free(call);
+	return head;
 }
 
 static void
@@ -188,14 +255,9 @@ call_complete(struct http_call *call, bool keep)
 {
 	void (*done)(const struct http_head *, struct evbuffer *, void *) = call->done;
 	void *arg = call->arg;
-	struct http_head *head = STEAL_PTR(call->head);
 	struct evbuffer *body = STEAL_PTR(call->body);
-	struct bufferevent *bev = call->link->bev;
+	struct http_head *head = http_call_finish(call, keep);
 
-	if (keep && head->keep_alive && evbuffer_get_length(bufferevent_get_output(bev)) == 0 &&
-		evbuffer_get_length(bufferevent_get_input(bev)) == 0)
-		http_pool_keep(call->pool, STEAL_PTR(call->link));
-	call_free(call);
 	done(head, body, arg);
 	evbuffer_free(body);
 	http_head_free(head);
@@ -203,9 +265,19 @@ call_complete(struct http_call *call, bool keep)
 
 /* --- the answer --- */
 
-/* 1: a final head has come. 0: not yet. -1: the call is gone. */
-static int
-call_read_head(struct http_call *call, struct evbuffer *in)
+/* The other side wants the body. False: the call is gone. */
+static bool
+call_on_continue(struct http_call *call)
+{
+	if (!call->streams || call->wanted)
+		return true;
+	call->wanted = true;
+	call->stream.wanted(call->arg);
+	return !call->dead;
+}
+
+int
+http_call_read_head(struct http_call *call, struct evbuffer *in)
 {
 	struct http_head *head;
 
@@ -231,6 +303,8 @@ call_read_head(struct http_call *call, struct evbuffer *in)
 			return -1;
 		}
 		http_parser_next(&call->parser);
+		if (status == 100 && !call_on_continue(call))
+			return -1;
 	}
 	call->head = head;
 	if (call->bodiless)
@@ -242,7 +316,11 @@ void
 http_call_on_bytes(struct http_call *call, struct evbuffer *in)
 {
 	call->answered = true;
-	if (call->head == NULL && call_read_head(call, in) <= 0)
+	if (call->streams) {
+		http_stream_on_bytes(call, in);
+		return;
+	}
+	if (call->head == NULL && http_call_read_head(call, in) <= 0)
 		return;
 
 	size_t room = call->max_body - evbuffer_get_length(call->body);
@@ -263,7 +341,7 @@ http_call_on_eof(struct http_call *call, int errnum)
 {
 	bool until_close = call->head != NULL && call->head->length == HTTP_LENGTH_UNTIL_CLOSE && !call->bodiless;
 
-	if (until_close && errnum == 0) {
+	if (until_close && errnum == 0 && !call->streams) {
 		call_complete(call, false);
 	} else if (call->reused && call->idempotent && !call->answered) {
 		http_link_close(STEAL_PTR(call->link));
@@ -289,6 +367,10 @@ http_call_next_deadline(const struct http_call *call)
 void
 http_call_expire(struct http_call *call)
 {
+	if (call->streams && call->connect_deadline == 0 && !http_stream_is_owed(call)) {
+		http_stream_progress(call);
+		return;
+	}
 	http_call_fail(call, call_sent(call), ERR_TIMEOUT, "%s %s in time", call->pool->endpoint,
 		call->connect_deadline != 0 ? "took no connection" : "did not answer");
 }

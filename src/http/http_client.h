@@ -35,6 +35,24 @@ int http_pool_create(struct event_base *base, const struct http_pool_options *op
 void http_pool_free(struct http_pool *pool); /* calls in flight end with ERR_UNAVAILABLE */
 uint32_t http_pool_calls(const struct http_pool *pool); /* in flight */
 
+/*
+ * A call whose body and answer go piece by piece, neither held whole. Any callback may cancel the call; after `end`
+ * and `failed` it is gone.
+ */
+struct http_stream {
+	int64_t length; /* of the body; -1: chunked, 0: none */
+	bool ask_first; /* "Expect: 100-continue": nothing is to be sent before `wanted` */
+	int64_t stall_ms; /* how long the other side may neither take nor send anything when it is its turn; 0: for ever */
+	void (*wanted)(void *arg); /* never, if it answers without the body */
+	void (*drained)(void *arg); /* what http_call_send() queued has gone out, mostly */
+	void (*head)(const struct http_head *head, void *arg); /* as long as the call */
+	/* Drain what you take; when something is left, nothing more comes before http_call_resume(). */
+	void (*data)(struct evbuffer *data, void *arg);
+	void (*end)(void *arg); /* all of the answer has come */
+};
+
+enum { HTTP_CALL_HIGH = 256 * 1024 }; /* queued bytes over which to wait for `drained` */
+
 enum http_sent { HTTP_NOT_SENT, HTTP_MAYBE_SENT };
 
 struct http_call_options {
@@ -42,8 +60,11 @@ struct http_call_options {
 	const char *target; /* path and query, encoded */
 	const char *const *headers; /* name, value, name, value, ..., NULL; may be NULL */
 	const char *content_type; /* NULL: none */
-	struct evbuffer *body; /* its bytes are taken; NULL: none */
+	const void *body; /* copied; NULL: none */
+	size_t body_len;
 	bool idempotent;
+	const struct http_stream
+		*stream; /* copied; instead of body, timeout_ms, max_response_bytes and done; NULL: none */
 	int64_t timeout_ms; /* whole call; 0: none */
 	size_t max_response_bytes; /* with `done` only: more is ERR_TOO_LARGE; 0: 16 MiB */
 	/* The whole answer. Called exactly once unless cancelled; the call is gone afterwards. */
@@ -55,6 +76,10 @@ struct http_call_options {
 /* Starts a call; never calls back before it returns. *ret_call is valid until done, failed or cancel. */
 int http_call_start(struct http_pool *pool, const struct http_call_options *options, struct http_call **ret_call,
 	struct err *err) MUSTCHECK;
+/* Streams: takes the bytes of piece, and says how many are queued now. What comes after an answer is for nobody. */
+size_t http_call_send(struct http_call *call, struct evbuffer *piece);
+void http_call_send_end(struct http_call *call); /* all of the body was sent */
+void http_call_resume(struct http_call *call);
 /* Forgets the call: no callback comes, the connection is closed. */
 void http_call_cancel(struct http_call *call);
 

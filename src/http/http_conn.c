@@ -3,13 +3,18 @@
  *
  * Reading stays on while a request is worked at, so a client that leaves is seen
  * at once; bounded by the read mark. When input stands at that mark nothing is
- * read any more, and EV_CLOSED takes over the watch.
+ * read any more, and the tick asks whether the client has left: libevent tells a
+ * reset as readable and writable, so a watch for EV_CLOSED alone would not hear of
+ * it and spin.
  */
 /* SPDX-License-Identifier: MIT */
 #include "http/http_conn.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "http/http_read.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -28,7 +33,7 @@ http_conn_output(const struct http_conn *conn)
 struct evbuffer *
 http_conn_input(const struct http_conn *conn)
 {
-	return bufferevent_get_input(conn->bev);
+	return conn->in;
 }
 
 void
@@ -37,8 +42,8 @@ http_conn_watch_output(struct http_conn *conn, size_t low)
 	bufferevent_setwatermark(conn->bev, EV_WRITE, low, 0);
 }
 
-static size_t
-conn_unsent(const struct http_conn *conn)
+size_t
+http_conn_unsent(const struct http_conn *conn)
 {
 	return evbuffer_get_length(bufferevent_get_output(conn->bev));
 }
@@ -85,6 +90,23 @@ exchange_gone(struct http_exchange *exchange)
 		on_gone(arg);
 }
 
+/* The connection is over for the server. Callers hold the server by http_server_enter. */
+static void
+conn_end(struct http_conn *conn)
+{
+	struct http_server *server = conn->server;
+
+	conn->dead = true;
+	TAILQ_REMOVE(&server->conns, conn, link);
+	event_free(conn->readable);
+	if (conn->in != NULL)
+		evbuffer_free(conn->in);
+	bufferevent_free(conn->bev);
+	if (conn->depth == 0)
+		free(conn);
+	http_server_count_conn(server, -1);
+}
+
 void
 http_conn_close(struct http_conn *conn)
 {
@@ -93,19 +115,28 @@ http_conn_close(struct http_conn *conn)
 	if (conn->dead)
 		return;
 	http_server_enter(server);
-	conn->dead = true;
 
 	struct http_exchange *exchange = conn_take_exchange(conn);
 
-	TAILQ_REMOVE(&server->conns, conn, link);
-	if (conn->closed != NULL)
-		event_free(conn->closed);
-	bufferevent_free(conn->bev);
-	if (conn->depth == 0)
-		free(conn);
-	http_server_count_conn(server, -1);
+	conn_end(conn);
 	exchange_gone(exchange);
 	http_server_leave(server);
+}
+
+int
+http_conn_release(struct http_conn *conn, struct evbuffer **ret_read)
+{
+	struct http_server *server = conn->server;
+	int fd = bufferevent_getfd(conn->bev);
+
+	http_server_enter(server);
+	conn_take_exchange(conn);
+	*ret_read = STEAL_PTR(conn->in);
+	/* The bufferevent closes what it still has when it is freed, and that is from the loop. */
+	bufferevent_setfd(conn->bev, -1);
+	conn_end(conn);
+	http_server_leave(server);
+	return fd;
 }
 
 void
@@ -122,8 +153,8 @@ http_conn_is_idle(const struct http_conn *conn)
 {
 	char byte;
 
-	return conn->state == HTTP_CONN_HEAD && !conn->head_started && conn_unsent(conn) == 0 &&
-		evbuffer_get_length(bufferevent_get_input(conn->bev)) == 0 &&
+	return conn->state == HTTP_CONN_HEAD && !conn->head_started && http_conn_unsent(conn) == 0 &&
+		evbuffer_get_length(conn->in) == 0 &&
 		recv(bufferevent_getfd(conn->bev), &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
@@ -131,50 +162,29 @@ void
 http_conn_kick(struct http_conn *conn)
 {
 	if (conn->depth == 0)
-		bufferevent_trigger(conn->bev, EV_READ, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+		event_active(conn->readable, EV_TIMEOUT, 0);
 }
 
-static void
-conn_on_closed(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	http_conn_close(arg);
-}
-
-/*
- * Input at its mark: reading is switched off, because libevent calls the read callback without end while it is
- * on and the mark is passed.
- */
+/* Input at its mark: nothing more is read until it falls below. */
 static void
 conn_watch_input(struct http_conn *conn)
 {
-	bool stopped = conn->state != HTTP_CONN_CLOSING &&
-		evbuffer_get_length(bufferevent_get_input(conn->bev)) >= HTTP_READ_HIGH;
+	bool stopped = conn->state != HTTP_CONN_CLOSING && evbuffer_get_length(conn->in) >= HTTP_READ_HIGH;
 
 	if (stopped == conn->stopped)
 		return;
 	conn->stopped = stopped;
-	if (!stopped) {
-		if (conn->closed != NULL)
-			event_del(conn->closed);
-		if (!conn->eof)
-			bufferevent_enable(conn->bev, EV_READ);
-		return;
-	}
-	bufferevent_disable(conn->bev, EV_READ);
-	if (conn->closed == NULL)
-		conn->closed = event_new(
-			conn->server->base, bufferevent_getfd(conn->bev), EV_CLOSED, conn_on_closed, conn);
-	if (conn->closed != NULL)
-		event_add(conn->closed, NULL);
+	if (stopped)
+		event_del(conn->readable);
+	else if (!conn->eof)
+		event_add(conn->readable, NULL);
 }
 
 /* Everything is flushed: tell the client, and read what it still sends so that no reset eats the answer. */
 static void
 conn_shut(struct http_conn *conn)
 {
-	struct evbuffer *in = bufferevent_get_input(conn->bev);
+	struct evbuffer *in = conn->in;
 
 	if (conn->eof) {
 		http_conn_close(conn);
@@ -190,13 +200,13 @@ conn_shut(struct http_conn *conn)
 static void
 conn_start_closing(struct http_conn *conn)
 {
-	struct evbuffer *in = bufferevent_get_input(conn->bev);
+	struct evbuffer *in = conn->in;
 
 	conn->state = HTTP_CONN_CLOSING;
 	conn->deadline = 0;
 	evbuffer_drain(in, evbuffer_get_length(in));
 	conn_watch_input(conn);
-	if (conn_unsent(conn) == 0)
+	if (http_conn_unsent(conn) == 0)
 		conn_shut(conn);
 }
 
@@ -208,14 +218,14 @@ http_conn_answered(struct http_conn *conn)
 
 	http_exchange_free(exchange);
 	http_conn_watch_output(conn, 0);
-	if (conn->close_after || conn->eof || !body_ended) {
+	if (conn->close_after || !body_ended || (conn->eof && evbuffer_get_length(conn->in) == 0)) {
 		conn_start_closing(conn);
 		return;
 	}
 	conn->state = HTTP_CONN_HEAD;
 	conn->deadline = clock_boot_ms() + conn->server->options.keepalive_timeout_ms;
 	conn_watch_input(conn);
-	if (evbuffer_get_length(bufferevent_get_input(conn->bev)) > 0)
+	if (evbuffer_get_length(conn->in) > 0)
 		http_conn_kick(conn);
 }
 
@@ -238,7 +248,7 @@ conn_step_head(struct http_conn *conn, struct evbuffer *in)
 	if (!conn->head_started) {
 		if (evbuffer_get_length(in) == 0)
 			return false;
-		if (conn_unsent(conn) > HTTP_OUT_HIGH) {
+		if (http_conn_unsent(conn) > HTTP_OUT_HIGH) {
 			conn->deadline = 0;
 			return false;
 		}
@@ -265,7 +275,7 @@ conn_step_head(struct http_conn *conn, struct evbuffer *in)
 static bool
 conn_step(struct http_conn *conn)
 {
-	struct evbuffer *in = bufferevent_get_input(conn->bev);
+	struct evbuffer *in = conn->in;
 
 	switch (conn->state) {
 	case HTTP_CONN_HEAD:
@@ -280,24 +290,63 @@ conn_step(struct http_conn *conn)
 	}
 }
 
+/* Nothing comes any more: what is begun but not whole is over, and so is a connection that owes nothing. */
+static void
+conn_settle_eof(struct http_conn *conn)
+{
+	bool empty = evbuffer_get_length(conn->in) == 0;
+
+	if (http_conn_lacks_body(conn))
+		http_conn_close(conn);
+	else if (conn->state == HTTP_CONN_HEAD && (empty || conn->head_started))
+		conn_start_closing(conn);
+	else if (conn->state == HTTP_CONN_CLOSING && http_conn_unsent(conn) == 0)
+		http_conn_close(conn);
+}
+
 /* Callers hold the connection by conn_enter. */
 static void
 conn_process(struct http_conn *conn)
 {
 	while (!conn->dead && conn_step(conn)) {
 	}
+	if (!conn->dead && conn->eof)
+		conn_settle_eof(conn);
 	if (!conn->dead)
 		conn_watch_input(conn);
 }
 
+/* The client sends no more, or the connection is broken. */
 static void
-conn_on_read(struct bufferevent *bev, void *arg)
+conn_on_end(struct http_conn *conn, bool broken)
+{
+	conn->eof = true;
+	conn->left_deadline = clock_boot_ms() + conn->server->options.half_closed_ms;
+	event_del(conn->readable);
+	if (broken)
+		http_conn_close(conn);
+	else if (http_conn_may_be_half_closed(conn))
+		conn_process(conn);
+	else if (conn->exchange != NULL || http_conn_unsent(conn) == 0)
+		http_conn_close(conn);
+	else
+		conn_start_closing(conn);
+}
+
+/* EV_TIMEOUT: only to look at the input again (http_conn_kick). */
+static void
+conn_on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_conn *conn = arg;
+	ssize_t n = 1;
 
-	(void)bev;
 	conn_enter(conn);
-	conn_process(conn);
+	if ((what & EV_READ) != 0)
+		n = http_read(fd, conn->in, HTTP_PIECE);
+	if (n > 0)
+		conn_process(conn);
+	else if (n == 0 || errno != EAGAIN)
+		conn_on_end(conn, n < 0);
 	conn_leave(conn);
 }
 
@@ -311,6 +360,8 @@ conn_on_write(struct bufferevent *bev, void *arg)
 	conn_enter(conn);
 	if (empty)
 		conn->out_deadline = 0;
+	if (conn->eof)
+		conn->left_deadline = clock_boot_ms() + conn->server->options.half_closed_ms;
 	if (conn->state == HTTP_CONN_CLOSING) {
 		if (empty && !conn->shut)
 			conn_shut(conn);
@@ -325,6 +376,7 @@ conn_on_write(struct bufferevent *bev, void *arg)
 	conn_leave(conn);
 }
 
+/* Of writing: reading is not the bufferevent's. */
 static void
 conn_on_event(struct bufferevent *bev, short what, void *arg)
 {
@@ -332,11 +384,7 @@ conn_on_event(struct bufferevent *bev, short what, void *arg)
 
 	(void)bev;
 	conn_enter(conn);
-	conn->eof = true;
-	if ((what & BEV_EVENT_ERROR) != 0 || conn->exchange != NULL || conn_unsent(conn) == 0)
-		http_conn_close(conn);
-	else
-		conn_start_closing(conn);
+	conn_on_end(conn, (what & BEV_EVENT_ERROR) != 0);
 	conn_leave(conn);
 }
 
@@ -365,17 +413,19 @@ http_conn_open(struct http_server *server, int fd, bool tcp)
 		close(fd);
 		return -1;
 	}
+	conn->in = evbuffer_new();
+	conn->readable = event_new(server->base, fd, EV_READ | EV_PERSIST, conn_on_readable, conn);
+	if (conn->in == NULL || conn->readable == NULL)
+		abort();
 	conn->server = server;
 	conn->close_after = server->draining;
 	conn->deadline = clock_boot_ms() + server->options.header_timeout_ms;
 	http_parser_init(&conn->parser, HTTP_SIDE_REQUEST, server->options.max_header_bytes);
 	TAILQ_INSERT_TAIL(&server->conns, conn, link);
-	bufferevent_setcb(conn->bev, conn_on_read, conn_on_write, conn_on_event, conn);
-	bufferevent_setwatermark(conn->bev, EV_READ, 0, HTTP_READ_HIGH);
-	bufferevent_set_max_single_read(conn->bev, HTTP_PIECE);
+	bufferevent_setcb(conn->bev, NULL, conn_on_write, conn_on_event, conn);
 	bufferevent_set_max_single_write(conn->bev, HTTP_OUT_HIGH);
 	evbuffer_add_cb(bufferevent_get_output(conn->bev), conn_on_output, conn);
-	bufferevent_enable(conn->bev, EV_READ); /* writing is enabled from the start */
+	event_add(conn->readable, NULL); /* writing is enabled from the start */
 	http_server_count_conn(server, 1);
 	return 0;
 }
@@ -384,7 +434,7 @@ http_conn_open(struct http_server *server, int fd, bool tcp)
 static bool
 conn_output_stalled(struct http_conn *conn, int64_t now)
 {
-	if (conn_unsent(conn) == 0) {
+	if (http_conn_unsent(conn) == 0 || (conn->exchange != NULL && conn->exchange->patient)) {
 		conn->out_deadline = 0;
 	} else if (conn->out_deadline == 0 || conn->out_sent - conn->out_mark >= HTTP_PROGRESS) {
 		conn->out_deadline = now + conn->server->options.body_timeout_ms;
@@ -400,6 +450,10 @@ http_conn_tick(struct http_conn *conn, int64_t now)
 		http_conn_break(conn);
 		return;
 	}
+	if (http_conn_has_left(conn, now)) {
+		http_conn_close(conn);
+		return;
+	}
 	if (conn->deadline == 0 || now <= conn->deadline)
 		return;
 	conn_enter(conn);
@@ -409,7 +463,7 @@ http_conn_tick(struct http_conn *conn, int64_t now)
 		http_conn_refuse(conn, 408, "the request body did not come in time");
 	else if (conn->head_started)
 		http_conn_refuse(conn, 408, "the request head did not come in time");
-	else if (conn_unsent(conn) == 0)
+	else if (http_conn_unsent(conn) == 0)
 		http_conn_close(conn);
 	conn_leave(conn);
 }

@@ -55,8 +55,9 @@ enum http_conn_state {
 struct http_conn {
 	TAILQ_ENTRY(http_conn) link;
 	struct http_server *server;
-	struct bufferevent *bev;
-	struct event *closed; /* sees a client leave while input stands at its mark */
+	struct bufferevent *bev; /* writes; reading is ours */
+	struct evbuffer *in;
+	struct event *readable;
 	struct http_exchange *exchange;
 	enum http_conn_state state;
 	uint32_t depth;
@@ -68,6 +69,7 @@ struct http_conn {
 	bool head_started;
 	bool served; /* had a request already */
 	int64_t deadline; /* for input; 0: none */
+	int64_t left_deadline; /* after eof: when a client that gets nothing has left */
 	uint64_t progress; /* body bytes since the deadline was set */
 	int64_t out_deadline;
 	uint64_t out_sent;
@@ -89,6 +91,7 @@ struct http_exchange {
 	size_t max;
 	int refuse; /* a status to answer instead of reading the body */
 	bool body_ended;
+	bool needs_client; /* it is over when the client sends no more */
 	bool continue_sent;
 	void (*done)(struct http_exchange *exchange, struct evbuffer *body, void *arg);
 	void (*on_data)(struct http_exchange *exchange, struct evbuffer *piece, void *arg);
@@ -102,6 +105,7 @@ struct http_exchange {
 	bool bodiless;
 	bool counted; /* its Content-Length was told */
 	bool throttled; /* the user was told to wait for on_drain */
+	bool patient; /* the client may be slow */
 	uint64_t left; /* of a counted answer */
 	void (*on_drain)(struct http_exchange *exchange, void *arg);
 	void *drain_arg;
@@ -117,6 +121,8 @@ const char *http_server_date(struct http_server *server);
 int http_conn_open(struct http_server *server, int fd, bool tcp) MUSTCHECK; /* takes fd, on failure too */
 /* Closes at once; a pending exchange's user is told. */
 void http_conn_close(struct http_conn *conn);
+/* Ends it without closing the socket, which is the caller's now, with what was read of it; so is its exchange. */
+int http_conn_release(struct http_conn *conn, struct evbuffer **ret_read);
 /* Reset, so that the client cannot take what it got for a whole answer. */
 void http_conn_break(struct http_conn *conn);
 void http_conn_tick(struct http_conn *conn, int64_t now);
@@ -131,6 +137,15 @@ void http_conn_watch_output(struct http_conn *conn, size_t low);
 void http_conn_kick(struct http_conn *conn);
 bool http_conn_is_idle(const struct http_conn *conn);
 struct evbuffer *http_conn_output(const struct http_conn *conn);
+size_t http_conn_unsent(const struct http_conn *conn);
+
+/* --- http_leave.c --- */
+/* Its end of input need not be its end. */
+bool http_conn_may_be_half_closed(const struct http_conn *conn);
+/* Of one that sends no more: its body is not whole, with what still lies in the socket. Of chunks it is a guess. */
+bool http_conn_lacks_body(const struct http_conn *conn);
+/* Of one whose input has ended, or is not read now: nobody waits for what it has asked for. */
+bool http_conn_has_left(const struct http_conn *conn, int64_t now);
 
 /* --- http_exchange.c --- */
 struct http_exchange *http_exchange_create(struct http_conn *conn, struct http_head *head);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/err.h"
 
 #include <stdlib.h>
 
@@ -51,6 +52,12 @@ http_exchange_on_gone(struct http_exchange *exchange, void (*on_gone)(void *arg)
 {
 	exchange->on_gone = on_gone;
 	exchange->gone_arg = arg;
+}
+
+void
+http_exchange_need_client(struct http_exchange *exchange)
+{
+	exchange->needs_client = true;
 }
 
 void
@@ -232,4 +239,19 @@ http_exchange_step(struct http_exchange *exchange, struct evbuffer *in)
 	if (exchange->mode == HTTP_BODY_COLLECT)
 		return exchange_step_collect(exchange, in);
 	return exchange_step_stream(exchange, in);
+}
+
+int
+http_exchange_take(struct http_exchange *exchange, struct http_taken *ret_taken, struct err *err)
+{
+	struct http_conn *conn = exchange->conn;
+
+	if (http_head_upgrade(exchange->head) == NULL || exchange->started)
+		return err_set(err, ERR_INVALID, "this request does not ask for another protocol");
+	if (evbuffer_get_length(http_conn_output(conn)) > 0)
+		return err_set(err, ERR_BUSY, "read the earlier answers on this connection first");
+	ret_taken->fd = http_conn_release(conn, &ret_taken->read);
+	ret_taken->head = STEAL_PTR(exchange->head);
+	http_exchange_free(exchange);
+	return 0;
 }

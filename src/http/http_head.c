@@ -177,6 +177,8 @@ struct framing {
 	bool chunked;
 	bool close;
 	bool keep_alive;
+	bool upgrade; /* in Connection */
+	uint32_t upgrades; /* lines */
 	uint32_t hosts;
 	int64_t length;
 };
@@ -221,6 +223,8 @@ framing_connection(struct framing *framing, const char *value)
 			framing->close = true;
 		else if (len == 10 && strncasecmp(value, "keep-alive", 10) == 0)
 			framing->keep_alive = true;
+		else if (len == 7 && strncasecmp(value, "upgrade", 7) == 0)
+			framing->upgrade = true;
 		value += len;
 	}
 }
@@ -238,6 +242,12 @@ head_judge_field(
 			return framing_length(framing, value, ret_detail);
 		if (strcasecmp(name, "connection") == 0)
 			framing_connection(framing, value);
+		if (head->status == 0 && strcasecmp(name, "content-encoding") == 0 &&
+			strcasecmp(value, "identity") != 0) {
+			*ret_detail =
+				"no content coding is understood: send the body as it is, without Content-Encoding";
+			return 415;
+		}
 		return 0;
 	case 't':
 		if (strcasecmp(name, "transfer-encoding") == 0)
@@ -255,6 +265,10 @@ head_judge_field(
 			return 417;
 		}
 		head->expect_continue = true;
+		return 0;
+	case 'u':
+		if (strcasecmp(name, "upgrade") == 0)
+			framing->upgrades++;
 		return 0;
 	default:
 		return 0;
@@ -318,6 +332,8 @@ head_conclude(struct http_head *head, const struct framing *framing, const char 
 		head->length = HTTP_LENGTH_UNTIL_CLOSE;
 	if (head->length == 0)
 		head->expect_continue = false;
+	head->upgrade = is_request && head->method == HTTP_GET && head->minor_version == 1 && head->length == 0 &&
+		framing->upgrade && framing->upgrades == 1;
 	return 0;
 }
 
@@ -343,12 +359,28 @@ http_head_parse(struct http_head *head, size_t len, enum http_side side, const c
 }
 
 const char *
-http_head_header(const struct http_head *head, const char *name)
+http_head_header_at(const struct http_head *head, const char *name, uint32_t index)
 {
 	for (uint32_t i = 0; i < head->field_count; i++)
-		if (strcasecmp(head->text + head->fields[i].name, name) == 0)
+		if (strcasecmp(head->text + head->fields[i].name, name) == 0 && index-- == 0)
 			return head->text + head->fields[i].value;
 	return NULL;
+}
+
+const char *
+http_head_header(const struct http_head *head, const char *name)
+{
+	return http_head_header_at(head, name, 0);
+}
+
+uint32_t
+http_head_header_count(const struct http_head *head, const char *name)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < head->field_count; i++)
+		n += strcasecmp(head->text + head->fields[i].name, name) == 0;
+	return n;
 }
 
 enum http_method
@@ -379,6 +411,14 @@ const char *
 http_head_query(const struct http_head *head)
 {
 	return head->query;
+}
+
+const char *
+http_head_upgrade(const struct http_head *head)
+{
+	const char *protocol = head->upgrade ? http_head_header(head, "Upgrade") : NULL;
+
+	return protocol != NULL && http_text_is_token(protocol, strlen(protocol)) ? protocol : NULL;
 }
 
 int

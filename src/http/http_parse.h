@@ -38,6 +38,7 @@ struct http_head {
 	int64_t length; /* of the body that follows */
 	bool keep_alive;
 	bool expect_continue;
+	bool upgrade;
 	const char *method_name;
 	const char *target;
 	const char *path;

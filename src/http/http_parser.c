@@ -43,6 +43,9 @@ scan_line(struct http_parser *parser, struct evbuffer *in)
 			unsigned char c = bytes[i];
 			bool after_cr = parser->last == '\r';
 
+			/* What is wrong behind the bound is never seen, however the bytes come. */
+			if (parser->state == HTTP_IN_HEAD && parser->scan > parser->max_head)
+				return 0;
 			if (c == '\0' || after_cr != (c == '\n'))
 				return parser_fail(parser, 400, "lines must end in CR LF and hold no NUL");
 			parser->last = c;
@@ -214,8 +217,10 @@ static int
 body_chunk_end(struct http_parser *parser, struct evbuffer *in)
 {
 	int rc = scan_line(parser, in);
+	/* Judged as soon as it is seen, so that it does not matter how the bytes are cut. */
+	bool begun = parser->scan == 0 || (parser->scan == 1 && parser->last == '\r');
 
-	if (rc < 0 || parser->scan > 2 || (parser->scan > 0 && parser->last != '\r' && parser->last != '\n'))
+	if (rc < 0 || parser->scan > 2 || (rc == 0 && !begun))
 		return parser_fail(parser, 400, "a chunk is longer than its size says");
 	if (rc == 0)
 		return 0;

@@ -22,7 +22,9 @@ struct event;
 struct http_link {
 	TAILQ_ENTRY(http_link) entry; /* of the idle list */
 	struct http_pool *pool;
-	struct bufferevent *bev;
+	struct bufferevent *bev; /* writes; reading is ours */
+	struct evbuffer *in;
+	struct event *readable;
 	struct http_call *call; /* NULL: idle */
 	int64_t idle_until;
 };
@@ -55,7 +57,7 @@ struct http_call {
 	int64_t backoff_ms;
 	int64_t connect_deadline; /* 0: connected */
 	int64_t deadline; /* 0: none */
-	struct evbuffer *request;
+	struct evbuffer *request; /* NULL: it went to the socket or its queue, and is not sent again */
 	size_t request_len;
 	bool idempotent;
 	bool bodiless; /* HEAD */
@@ -66,6 +68,13 @@ struct http_call {
 	struct http_parser parser;
 	struct http_head *head;
 	struct evbuffer *body;
+	/* Of a streamed one. */
+	bool streams;
+	struct http_stream stream;
+	bool wanted, sent_all, throttled; /* of the body */
+	bool paused, over; /* of the answer: the user takes nothing; all of it has come */
+	bool dead; /* gone, but for the memory: one of its callbacks runs */
+	uint32_t depth; /* callbacks of a stream on the stack */
 	struct err why; /* of a failure that is told from the loop */
 	void (*done)(const struct http_head *head, struct evbuffer *body, void *arg);
 	void (*failed)(const struct err *why, enum http_sent sent, void *arg);
@@ -93,6 +102,19 @@ void http_call_fail(struct http_call *call, enum http_sent sent, enum err_code c
 	__attribute__((format(printf, 4, 5)));
 int64_t http_call_next_deadline(const struct http_call *call); /* 0: none */
 void http_call_expire(struct http_call *call);
+
+/* 1: a final head has come. 0: not yet. -1: the call is gone. */
+int http_call_read_head(struct http_call *call, struct evbuffer *in) MUSTCHECK;
+/* The connection goes back if it may. Frees the call; its head is the caller's. */
+struct http_head *http_call_finish(struct http_call *call, bool keep);
+
+/* --- http_stream.c --- */
+void http_stream_joined(struct http_call *call); /* it has a connection */
+void http_stream_on_bytes(struct http_call *call, struct evbuffer *in);
+void http_stream_on_written(struct http_call *call);
+/* False: the other side waits for us, so it is not late. */
+bool http_stream_is_owed(const struct http_call *call);
+void http_stream_progress(struct http_call *call);
 
 /* --- http_connect.c --- */
 void http_connect_start(struct http_call *call);

@@ -18,6 +18,7 @@
 #include <event2/listener.h>
 
 enum { ACCEPT_PAUSE_MS = 100, FRESH_GRACE_MS = 1000 };
+enum { LOOK_AT_LEAST = 64, LOOK_SHARE = 16 };
 
 void
 http_server_enter(struct http_server *server)
@@ -108,17 +109,24 @@ server_on_accept_pause(evutil_socket_t fd, short what, void *arg)
 	server_watch_listener(arg);
 }
 
-/* Looked at ones go to the tail: a callback may close any connection, or all of them. */
+/*
+ * Of a few connections each is looked at in every tick, of thousands each in one of LOOK_SHARE: their deadlines are a
+ * little late, and those that only wait cost next to nothing. Looked at ones go to the tail: a callback may close any
+ * connection, or all of them.
+ */
 static void
 server_on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_server *server = arg;
 	int64_t now = clock_boot_ms();
+	uint32_t count = server->conn_count;
 
 	(void)fd;
 	(void)what;
 	http_server_enter(server);
-	for (uint32_t n = server->conn_count; n > 0 && !TAILQ_EMPTY(&server->conns); n--) {
+	if (count > LOOK_AT_LEAST)
+		count = LOOK_AT_LEAST + (count - LOOK_AT_LEAST) / LOOK_SHARE;
+	for (; count > 0 && !TAILQ_EMPTY(&server->conns); count--) {
 		struct http_conn *conn = TAILQ_FIRST(&server->conns);
 
 		TAILQ_REMOVE(&server->conns, conn, link);

@@ -7,7 +7,7 @@
  * at most once, and the exchange must not be touched after it or after the
  * answer was ended. Deadlines are absolute: head, progress of a body, progress of
  * an answer, idle. A client that leaves while its answer is pending is noticed at
- * once, even with unread pipelined bytes.
+ * once, even with unread pipelined bytes; but see half_closed_ms.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef ORCHARD_HTTP_HTTP_SERVER_H
@@ -34,6 +34,11 @@ struct http_server_options {
 	int64_t header_timeout_ms;
 	int64_t body_timeout_ms; /* without progress, in or out */
 	int64_t keepalive_timeout_ms;
+	/*
+	 * How long a client that sends no more, but may still read, gets to see its answer, or more of it. 0: it has
+	 * left, which is right where no client does that.
+	 */
+	int64_t half_closed_ms;
 	/* A request's head has arrived. Must end in exactly one answer, now or later. */
 	void (*on_request)(struct http_exchange *exchange, void *arg);
 	/*
@@ -69,6 +74,8 @@ int64_t http_exchange_length(const struct http_exchange *exchange);
  * chunk) before the answer was ended; never from inside a call of this header but http_server_free. NULL to clear.
  */
 void http_exchange_on_gone(struct http_exchange *exchange, void (*on_gone)(void *arg), void *arg);
+/* From now on a client that sends no more has left at once: what its leaving must end waits for nobody. */
+void http_exchange_need_client(struct http_exchange *exchange);
 /* A place for the caller's per-request data. */
 void http_exchange_set_data(struct http_exchange *exchange, void *data);
 void *http_exchange_data(const struct http_exchange *exchange);
@@ -89,6 +96,19 @@ void http_exchange_stream(struct http_exchange *exchange,
 	void (*on_end)(struct http_exchange *exchange, void *arg), void *arg);
 void http_exchange_resume(struct http_exchange *exchange);
 
+/* A connection that is the caller's now: close, http_head_free and evbuffer_free are too. */
+struct http_taken {
+	int fd; /* non-blocking, close-on-exec; nothing of the answer is written */
+	struct http_head *head; /* of the request */
+	struct evbuffer *read; /* what came behind the head */
+};
+/*
+ * Instead of an answer, to a request that http_head_upgrade names a protocol of, now or later: the server forgets the
+ * connection (on_count -1, no on_gone), and the exchange is gone. On failure nothing has changed and the exchange
+ * waits for its answer: ERR_INVALID for other requests, ERR_BUSY when the client has not taken earlier answers yet.
+ */
+int http_exchange_take(struct http_exchange *exchange, struct http_taken *ret_taken, struct err *err) MUSTCHECK;
+
 /* --- the answer --- */
 /* Adds a header line to the answer; before http_exchange_respond/start. Value must have no CR, LF, NUL. */
 void http_exchange_add_header(struct http_exchange *exchange, const char *name, const char *value);
@@ -105,9 +125,13 @@ void http_exchange_respond_text(
 void http_exchange_start(struct http_exchange *exchange, int status, const char *content_type, int64_t length,
 	void (*on_drain)(struct http_exchange *exchange, void *arg), void *arg);
 size_t http_exchange_send(struct http_exchange *exchange, struct evbuffer *piece);
+/* The client may take its time: nothing but its leaving breaks the connection before the end. */
+void http_exchange_be_patient(struct http_exchange *exchange);
 void http_exchange_end(struct http_exchange *exchange);
 void http_exchange_abort(struct http_exchange *exchange);
 
 const char *http_status_reason(int status);
+/* The word for a refusal by the codec itself; NULL: it has none for this status. */
+const char *http_status_code(int status);
 
 #endif

@@ -5,6 +5,15 @@
  * holder dead rebuilds all lists, then goes on; it cannot know which processes are
  * dead, so their nodes stay until the master's exec_lock_repair() drops them.
  *
+ * Kept places. What was promised a turn keeps it: a kept node of a dead process stays
+ * where it stands, may even be granted (to nobody, who does not take it), and holds
+ * its lane until somebody adopts it or finds that no job belongs to it any more. A
+ * dead process writes no records, so what is an orphan first and has no job then
+ * never gets one.
+ *
+ * Parked places. A head that waits for another server holds its lane, but no place among those that run. Only its owner
+ * knows what it waits for: of a dead one it is eligible again, and whoever adopts it waits anew.
+ *
  * Waking. A grant is stored under the mutex, the eventfd is written after it: system
  * calls are no business of a shared section. Killed in between, the grant stands in
  * the list of its owner, and exec_lock_repair() kicks every process that has grants
@@ -28,10 +37,10 @@
 
 #include <string.h>
 
-_Static_assert(sizeof(struct lock_node) == 80, "layout changed: raise SHM_VERSION");
+_Static_assert(sizeof(struct lock_node) == 88, "layout changed: raise SHM_VERSION");
 _Static_assert(sizeof(struct shm_exec_lock) % 64 == 0, "what follows is aligned");
 
-enum { SORT_ITEM_SIZE = 16, MIN_BUCKETS = 16 };
+enum { SORT_ITEM_SIZE = 16, MIN_BUCKETS = 16, SLICE = 256 };
 
 static uint64_t
 round_up(uint64_t n)
@@ -79,6 +88,22 @@ exec_lock_section_init(struct shm_exec_lock *lock, uint32_t sandboxes, uint32_t 
 	robust_init(&lock->mutex);
 }
 
+/* An earlier server's words are used as indices. */
+static bool
+is_sane(const struct shm_exec_lock *lock, struct lock_node *node)
+{
+	return atomic_load_explicit(&node->state, memory_order_relaxed) <= NODE_PARKED &&
+		node->sandbox_slot < lock->sandboxes_total && node->owner.slot < SHM_PROCESSES;
+}
+
+/* The rebuild makes it eligible, as the head that it is. */
+static void
+unpark_orphan(struct lock_node *node)
+{
+	if (atomic_load_explicit(&node->state, memory_order_relaxed) == NODE_PARKED)
+		atomic_store_explicit(&node->state, NODE_QUEUED, memory_order_relaxed);
+}
+
 void
 exec_lock_section_adopt(struct shm_exec_lock *lock, uint32_t sandboxes, uint32_t nodes)
 {
@@ -90,8 +115,14 @@ exec_lock_section_adopt(struct shm_exec_lock *lock, uint32_t sandboxes, uint32_t
 		lock->number = now;
 	if (lock->bound > nodes)
 		lock->bound = nodes;
-	for (uint32_t ref = lock->bound; ref > 0; ref--)
-		atomic_store_explicit(&exec_queue_node(lock, ref)->state, NODE_FREE, memory_order_relaxed);
+	for (uint32_t ref = lock->bound; ref > 0; ref--) {
+		struct lock_node *node = exec_queue_node(lock, ref);
+
+		if (!atomic_load_explicit(&node->kept, memory_order_relaxed) || !is_sane(lock, node))
+			atomic_store_explicit(&node->state, NODE_FREE, memory_order_relaxed);
+		else
+			unpark_orphan(node);
+	}
 	exec_queue_rebuild(lock);
 }
 
@@ -191,6 +222,36 @@ exec_lock_release(struct shm_exec_lock *lock, struct notify *notify, const struc
 	leave(lock, notify, &kicks);
 }
 
+void
+exec_lock_park(struct shm_exec_lock *lock, struct notify *notify, const struct exec_lock_limits *limits,
+	struct exec_ticket ticket)
+{
+	struct kick_set kicks = { { 0 } };
+	uint32_t ref;
+
+	enter(lock);
+	ref = find_node(lock, ticket);
+	if (ref != 0)
+		exec_queue_park(lock, ref);
+	exec_queue_grant(lock, limits->running, &kicks);
+	leave(lock, notify, &kicks);
+}
+
+void
+exec_lock_unpark(struct shm_exec_lock *lock, struct notify *notify, const struct exec_lock_limits *limits,
+	struct exec_ticket ticket)
+{
+	struct kick_set kicks = { { 0 } };
+	uint32_t ref;
+
+	enter(lock);
+	ref = find_node(lock, ticket);
+	if (ref != 0)
+		exec_queue_unpark(lock, ref);
+	exec_queue_grant(lock, limits->running, &kicks);
+	leave(lock, notify, &kicks);
+}
+
 uint32_t
 exec_lock_take(struct shm_exec_lock *lock, struct proc_ref self, struct exec_grant *ret_grants, uint32_t max)
 {
@@ -203,7 +264,7 @@ exec_lock_take(struct shm_exec_lock *lock, struct proc_ref self, struct exec_gra
 	while (n < max && (ref = exec_queue_take(lock, self.slot)) != 0) {
 		struct lock_node *node = exec_queue_node(lock, ref);
 
-		/* A dead predecessor's: as owned it waits for exec_lock_repair() all the same. */
+		/* A dead predecessor's: as owned it waits for its repair or adoption all the same. */
 		if (node->owner.generation != self.generation)
 			continue;
 		ret_grants[n++] = (struct exec_grant){
@@ -228,6 +289,79 @@ exec_lock_position(struct shm_exec_lock *lock, struct exec_ticket ticket)
 }
 
 void
+exec_lock_name(struct shm_exec_lock *lock, struct exec_ticket ticket, uint32_t job_slot)
+{
+	/* As with exec_lock_keep(): the caller owns the node. */
+	if (ticket.node < lock->nodes_total && exec_queue_node(lock, ticket.node + 1)->number == ticket.number)
+		atomic_store_explicit(
+			&exec_queue_node(lock, ticket.node + 1)->job, job_slot + 1, memory_order_relaxed);
+}
+
+uint32_t
+exec_lock_blocker(struct shm_exec_lock *lock, struct exec_ticket ticket)
+{
+	uint32_t ref, head = 0, job = 0;
+
+	enter(lock);
+	for (ref = find_node(lock, ticket); ref != 0; ref = exec_queue_node(lock, ref)->prev)
+		head = ref;
+	if (head != 0 && head != ticket.node + 1)
+		job = atomic_load_explicit(&exec_queue_node(lock, head)->job, memory_order_relaxed);
+	robust_unlock(&lock->mutex);
+	return job - 1;
+}
+
+void
+exec_lock_keep(struct shm_exec_lock *lock, struct exec_ticket ticket)
+{
+	/* Only its owner frees a node, and that is the caller: no need of the mutex. */
+	if (ticket.node < lock->nodes_total && exec_queue_node(lock, ticket.node + 1)->number == ticket.number)
+		atomic_store_explicit(&exec_queue_node(lock, ticket.node + 1)->kept, 1, memory_order_relaxed);
+}
+
+bool
+exec_lock_adopt(struct shm_exec_lock *lock, struct shm_scoreboard *board, struct proc_ref self,
+	struct exec_ticket ticket, uint64_t cookie, bool *ret_granted)
+{
+	struct lock_node *node;
+	uint32_t ref;
+
+	enter(lock);
+	ref = find_node(lock, ticket);
+	node = ref != 0 ? exec_queue_node(lock, ref) : NULL;
+	if (node != NULL && scoreboard_is_current(board, node->owner))
+		node = NULL;
+	if (node != NULL) {
+		exec_queue_adopt(lock, ref, self, cookie);
+		atomic_store_explicit(&node->kept, 1, memory_order_relaxed);
+		*ret_granted = atomic_load_explicit(&node->state, memory_order_relaxed) == NODE_OWNED;
+	}
+	robust_unlock(&lock->mutex);
+	return node != NULL;
+}
+
+bool
+exec_lock_next_orphan(
+	struct shm_exec_lock *lock, struct shm_scoreboard *board, uint32_t *at, struct exec_ticket *ret_ticket)
+{
+	bool more = true, found = false;
+
+	while (more && !found) {
+		enter(lock);
+		for (uint32_t end = *at + SLICE; !found && *at < end && *at < lock->bound; ++*at) {
+			struct lock_node *node = exec_queue_node(lock, *at + 1);
+
+			found = atomic_load_explicit(&node->state, memory_order_relaxed) != NODE_FREE &&
+				!scoreboard_is_current(board, node->owner);
+			*ret_ticket = (struct exec_ticket){ .node = *at, .number = node->number };
+		}
+		more = *at < lock->bound;
+		robust_unlock(&lock->mutex);
+	}
+	return found;
+}
+
+void
 exec_lock_repair(struct shm_exec_lock *lock, struct notify *notify, struct shm_scoreboard *board,
 	const struct exec_lock_limits *limits)
 {
@@ -241,8 +375,12 @@ exec_lock_repair(struct shm_exec_lock *lock, struct notify *notify, struct shm_s
 	for (uint32_t ref = lock->bound; ref > 0; ref--) {
 		struct lock_node *node = exec_queue_node(lock, ref);
 
-		if (!scoreboard_is_current(board, node->owner))
+		if (scoreboard_is_current(board, node->owner))
+			continue;
+		if (!atomic_load_explicit(&node->kept, memory_order_relaxed))
 			atomic_store_explicit(&node->state, NODE_FREE, memory_order_relaxed);
+		else
+			unpark_orphan(node);
 	}
 	exec_queue_rebuild(lock);
 	exec_queue_grant(lock, limits->running, &kicks);
@@ -263,6 +401,28 @@ exec_lock_raise(struct shm_exec_lock *lock, uint64_t newest)
 	if (lock->number < newest)
 		lock->number = newest;
 	robust_unlock(&lock->mutex);
+}
+
+bool
+exec_lock_is_idle(struct shm_exec_lock *lock, uint32_t sandbox_slot, uint64_t lane)
+{
+	bool idle;
+
+	enter(lock);
+	idle = exec_queue_head(lock, sandbox_slot, lane) == 0;
+	robust_unlock(&lock->mutex);
+	return idle;
+}
+
+uint32_t
+exec_lock_places(struct shm_exec_lock *lock, uint32_t sandbox_slot)
+{
+	uint32_t places;
+
+	enter(lock);
+	places = *exec_queue_share(lock, sandbox_slot);
+	robust_unlock(&lock->mutex);
+	return places;
 }
 
 void

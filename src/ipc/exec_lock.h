@@ -49,15 +49,44 @@ int exec_lock_acquire(struct shm_exec_lock *lock, struct notify *notify, const s
 /* Gives back a granted or waiting place (also one granted but not yet taken) and grants the next. */
 void exec_lock_release(struct shm_exec_lock *lock, struct notify *notify, const struct exec_lock_limits *limits,
 	struct exec_ticket ticket);
+/*
+ * The owner of a granted place waits for what is not in this lock: it keeps the place's lane, and lets another run
+ * meanwhile. Unparked, it is granted again in its turn, as exec_lock_take() tells.
+ */
+void exec_lock_park(struct shm_exec_lock *lock, struct notify *notify, const struct exec_lock_limits *limits,
+	struct exec_ticket ticket);
+void exec_lock_unpark(struct shm_exec_lock *lock, struct notify *notify, const struct exec_lock_limits *limits,
+	struct exec_ticket ticket);
+/*
+ * The place outlives this process, which has it and has written down for whom: nobody of its lane passes it
+ * until a successor has adopted and released it. Without effect on a ticket that names nothing.
+ */
+void exec_lock_keep(struct shm_exec_lock *lock, struct exec_ticket ticket);
+/* A kept place of a dead process becomes self's, where it stands in its queue; false: there is no such place. */
+bool exec_lock_adopt(struct shm_exec_lock *lock, struct shm_scoreboard *board, struct proc_ref self,
+	struct exec_ticket ticket, uint64_t cookie, bool *ret_granted) MUSTCHECK;
+/* The next place of a dead process at or after *at, which moves on; start with 0. False: no more. */
+bool exec_lock_next_orphan(struct shm_exec_lock *lock, struct shm_scoreboard *board, uint32_t *at,
+	struct exec_ticket *ret_ticket) MUSTCHECK;
 /* Places granted to this process since the last call, at most max; call until it returns 0. */
 uint32_t
 exec_lock_take(struct shm_exec_lock *lock, struct proc_ref self, struct exec_grant *ret_grants, uint32_t max);
 /* Requests before this one in its own key's queue; 0: it is the head or runs; UINT32_MAX: gone. */
 uint32_t exec_lock_position(struct shm_exec_lock *lock, struct exec_ticket ticket);
 
+/* Tells those behind which job has this place, which is the caller's. */
+void exec_lock_name(struct shm_exec_lock *lock, struct exec_ticket ticket, uint32_t job_slot);
+/* The slot of the job at the head of its key's queue; UINT32_MAX: it is the head itself, gone, or nobody has told. */
+uint32_t exec_lock_blocker(struct shm_exec_lock *lock, struct exec_ticket ticket);
+
+/* Has nobody a place in that lane, at about this moment? */
+bool exec_lock_is_idle(struct shm_exec_lock *lock, uint32_t sandbox_slot, uint64_t lane);
+/* Places of one sandbox, queued or running, at about this moment. */
+uint32_t exec_lock_places(struct shm_exec_lock *lock, uint32_t sandbox_slot);
+
 /*
- * Master, after waitpid() and scoreboard_retire(): drops the dead process's places, passes its locks on, and
- * tells again all that the dead may have granted or changed without living to tell (notify_repair).
+ * Master, after waitpid() and scoreboard_retire(): drops the dead process's places but the kept ones, passes its
+ * locks on, and tells again all that the dead may have granted or changed without living to tell (notify_repair).
  */
 void exec_lock_repair(struct shm_exec_lock *lock, struct notify *notify, struct shm_scoreboard *board,
 	const struct exec_lock_limits *limits);

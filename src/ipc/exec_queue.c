@@ -110,8 +110,8 @@ bucket_of(struct shm_exec_lock *lock, uint32_t sandbox_slot, uint64_t lane)
 	return (uint32_t *)((char *)lock + lock->buckets) + ((uint32_t)(h >> 32) & lock->bucket_mask);
 }
 
-static uint32_t
-find_head(struct shm_exec_lock *lock, uint32_t sandbox_slot, uint64_t lane)
+uint32_t
+exec_queue_head(struct shm_exec_lock *lock, uint32_t sandbox_slot, uint64_t lane)
 {
 	uint32_t ref = *bucket_of(lock, sandbox_slot, lane);
 
@@ -158,7 +158,7 @@ static bool
 key_append(struct shm_exec_lock *lock, uint32_t ref)
 {
 	struct lock_node *node = exec_queue_node(lock, ref);
-	uint32_t head = find_head(lock, node->sandbox_slot, node->lane);
+	uint32_t head = exec_queue_head(lock, node->sandbox_slot, node->lane);
 
 	node->next = 0;
 	if (head == 0) {
@@ -190,7 +190,7 @@ key_remove(struct shm_exec_lock *lock, uint32_t ref)
 	struct lock_node *node = exec_queue_node(lock, ref);
 
 	if (node->prev != 0) {
-		uint32_t head = find_head(lock, node->sandbox_slot, node->lane);
+		uint32_t head = exec_queue_head(lock, node->sandbox_slot, node->lane);
 
 		exec_queue_node(lock, node->prev)->next = node->next;
 		CRASH_POINT();
@@ -241,6 +241,8 @@ exec_queue_add(struct shm_exec_lock *lock, const struct lock_node *request)
 	node->number = ++lock->number;
 	node->cookie = request->cookie;
 	node->owner = request->owner;
+	atomic_store_explicit(&node->kept, 0, memory_order_relaxed);
+	atomic_store_explicit(&node->job, 0, memory_order_relaxed);
 	set_state(node, NODE_QUEUED);
 	lock->used++;
 	++*exec_queue_share(lock, node->sandbox_slot);
@@ -297,6 +299,22 @@ exec_queue_own(struct shm_exec_lock *lock, uint32_t ref)
 	set_state(exec_queue_node(lock, ref), NODE_OWNED);
 }
 
+void
+exec_queue_park(struct shm_exec_lock *lock, uint32_t ref)
+{
+	if (state_of(exec_queue_node(lock, ref)) != NODE_OWNED)
+		return;
+	set_state(exec_queue_node(lock, ref), NODE_PARKED);
+	lock->running--;
+}
+
+void
+exec_queue_unpark(struct shm_exec_lock *lock, uint32_t ref)
+{
+	if (state_of(exec_queue_node(lock, ref)) == NODE_PARKED)
+		make_eligible(lock, ref);
+}
+
 uint32_t
 exec_queue_take(struct shm_exec_lock *lock, uint32_t proc)
 {
@@ -305,6 +323,25 @@ exec_queue_take(struct shm_exec_lock *lock, uint32_t proc)
 	if (ref != 0)
 		exec_queue_own(lock, ref);
 	return ref;
+}
+
+void
+exec_queue_adopt(struct shm_exec_lock *lock, uint32_t ref, struct proc_ref owner, uint64_t cookie)
+{
+	struct lock_node *node = exec_queue_node(lock, ref);
+
+	if (state_of(node) == NODE_GRANTED)
+		exec_queue_own(lock, ref);
+	exec_queue_unpark(lock, ref);
+	/* Nobody's in between: half of two names could be a third one's. */
+	node->owner.generation = 0;
+	robust_order();
+	CRASH_POINT();
+	node->owner.slot = owner.slot;
+	node->cookie = cookie;
+	robust_order();
+	CRASH_POINT();
+	node->owner.generation = owner.generation;
 }
 
 /* --- after a death --- */

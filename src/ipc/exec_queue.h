@@ -23,7 +23,8 @@ enum lock_node_state {
 	NODE_QUEUED, /* behind others of its key */
 	NODE_ELIGIBLE, /* head of its key, in the FIFO for the running limit */
 	NODE_GRANTED, /* may run, in its owner's grant list */
-	NODE_OWNED /* may run, and its owner knows */
+	NODE_OWNED, /* may run, and its owner knows */
+	NODE_PARKED /* head of its key, and waits for what is not here */
 };
 
 struct lock_list {
@@ -44,6 +45,9 @@ struct lock_node {
 	uint32_t key_tail; /* of a head: the last of its key */
 	uint32_t bucket_next, bucket_prev; /* of a head: heads with the same hash */
 	uint32_t list_next, list_prev; /* in the eligible FIFO or in a grant list */
+	/* Truth again: it outlives its owner. Stored by the owner without the mutex. */
+	_Atomic uint32_t kept;
+	_Atomic uint32_t job; /* slot + 1 of the job that it is for; 0: not told yet */
 	uint32_t pad;
 };
 
@@ -70,6 +74,8 @@ struct kick_set {
 struct lock_node *exec_queue_node(struct shm_exec_lock *lock, uint32_t ref);
 /* How many places that sandbox has. */
 uint32_t *exec_queue_share(struct shm_exec_lock *lock, uint32_t sandbox_slot);
+/* The first of that key, or 0. */
+uint32_t exec_queue_head(struct shm_exec_lock *lock, uint32_t sandbox_slot, uint64_t lane);
 bool exec_queue_is_full(const struct shm_exec_lock *lock);
 /* A node with its truth filled in, in state NODE_QUEUED or NODE_ELIGIBLE, and in all lists. There is a free one. */
 uint32_t exec_queue_add(struct shm_exec_lock *lock, const struct lock_node *request);
@@ -81,6 +87,12 @@ void exec_queue_grant(struct shm_exec_lock *lock, uint32_t limit, struct kick_se
 uint32_t exec_queue_take(struct shm_exec_lock *lock, uint32_t proc);
 /* From granted to owned without the way through exec_queue_take. */
 void exec_queue_own(struct shm_exec_lock *lock, uint32_t ref);
+/* From owned to parked: it does not count as running. */
+void exec_queue_park(struct shm_exec_lock *lock, uint32_t ref);
+/* From parked to eligible, behind those that are. */
+void exec_queue_unpark(struct shm_exec_lock *lock, uint32_t ref);
+/* The node gets another owner, where it stands; what was granted is owned, what was parked is eligible. */
+void exec_queue_adopt(struct shm_exec_lock *lock, uint32_t ref, struct proc_ref owner, uint64_t cookie);
 /* Makes every list new from the nodes. */
 void exec_queue_rebuild(struct shm_exec_lock *lock);
 

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 _Static_assert(offsetof(struct job_record, id) == 0, "the key of a slot array comes first");
+_Static_assert(sizeof(struct job_record) % 8 == 0 && sizeof(struct job_record) >= SLOT_KEY_MAX, "copied in words");
 
 static const struct slot_kind kind = {
 	.record_size = sizeof(struct job_record),
@@ -31,6 +32,12 @@ size_t
 job_table_section_size(uint32_t jobs)
 {
 	return slot_array_size(&kind, jobs);
+}
+
+size_t
+job_table_section_fixed_size(uint32_t jobs)
+{
+	return slot_array_fixed_size(&kind, jobs);
 }
 
 void
@@ -65,6 +72,9 @@ job_table_insert(struct shm_jobs *table, const struct job_record *record, uint32
 		return 0;
 	case SLOT_KEY_TAKEN:
 		return err_set(err, ERR_EXISTS, "job %s exists already", record->id);
+	case SLOT_NO_MEMORY:
+		return err_set(
+			err, ERR_NO_CAPACITY, "no memory for one more job: the file system of run_dir is full");
 	case SLOT_ALL_USED:
 		break;
 	}

@@ -37,16 +37,27 @@ struct job_record {
 	uint32_t sandbox_slot;
 	uint32_t state; /* enum job_state */
 	bool cancel; /* asked to be cancelled */
-	bool detached; /* wait:false */
+	bool left; /* its client left while it was queued: it gives its place up */
+	bool detached; /* it goes on without its client: wait:false, or an Idempotency-Key */
+	bool followed; /* somebody wants to hear when it starts to run */
+	bool stdin_open; /* its stdin can be written to */
+	bool taken; /* from another server that was gone */
+	bool claimed; /* by another server, that thought this one gone: it is no more ours */
+	bool untold; /* Redis has lost it: its owner tells of it anew */
 	struct proc_ref owner; /* who drives it; a stale one: the reaper takes over */
 	uint64_t fence; /* exec ticket; 0 while it has none */
 	uint32_t lock_node;
+	uint64_t lane_fence; /* what the agent is given where lanes are shared with other servers; 0: `fence` */
 	uint32_t attempt;
 	double created_at, started_at; /* wall clock; 0: not yet */
 	int64_t created_ms, started_ms;
 	int64_t timeout_ms;
 	struct record_location spec;
-	char prev_job[ID_UUID_SIZE]; /* SAVING: the sandbox's last_job before this one */
+	char prev_job[ID_UUID_SIZE]; /* the sandbox's last_job before this one, once it is */
+	bool chained; /* this one is the sandbox's last_job, or was; prev_job is its place for good */
+	char blocked_by[ID_UUID_SIZE]; /* QUEUED: the job in its lane at the agent, if the lock has none */
+	double keep_until; /* its result is kept so long, for the sake of `key`; 0: it has none */
+	struct record_key key;
 };
 
 int job_table_insert(struct shm_jobs *table, const struct job_record *record, uint32_t *ret_slot,

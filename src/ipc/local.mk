@@ -1,23 +1,32 @@
 noinst_LIBRARIES += src/ipc/libipc.a
 src_ipc_libipc_a_SOURCES = \
 	src/ipc/crash_point.h \
+	src/ipc/egress.h \
 	src/ipc/exec_lock.c \
 	src/ipc/exec_lock.h \
 	src/ipc/exec_queue.c \
 	src/ipc/exec_queue.h \
 	src/ipc/job_table.c \
 	src/ipc/job_table.h \
+	src/ipc/lane_table.c \
+	src/ipc/lane_table.h \
 	src/ipc/notify.c \
 	src/ipc/notify.h \
 	src/ipc/record_index.c \
 	src/ipc/record_index.h \
+	src/ipc/record_index_impl.h \
+	src/ipc/record_room.c \
 	src/ipc/robust.c \
 	src/ipc/robust.h \
+	src/ipc/room.c \
+	src/ipc/room.h \
 	src/ipc/sandbox_table.c \
 	src/ipc/sandbox_table.h \
 	src/ipc/scoreboard.c \
 	src/ipc/scoreboard.h \
 	src/ipc/section.h \
+	src/ipc/server_life.c \
+	src/ipc/server_life.h \
 	src/ipc/shm.c \
 	src/ipc/shm.h \
 	src/ipc/slot_array.c \
@@ -25,7 +34,9 @@ src_ipc_libipc_a_SOURCES = \
 	src/ipc/slot_chain.c \
 	src/ipc/slot_impl.h \
 	src/ipc/slot_read.c \
-	src/ipc/spawn_msg.h
+	src/ipc/spawn_msg.h \
+	src/ipc/terminal_msg.c \
+	src/ipc/terminal_msg.h
 
 if HAVE_CMOCKA
 # The same sources again, with a call at every place where a test may kill.
@@ -44,11 +55,27 @@ tests_unit_ipc_test_exec_lock_SOURCES = tests/unit/ipc/test_exec_lock.c
 tests_unit_ipc_test_exec_lock_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_ipc_test_exec_lock_LDADD = $(ipc_test_libs)
 
+# It has stand-ins of its own for mutex, eventfds and scoreboard, which go before those of the library.
+check_PROGRAMS += tests/unit/ipc/test_exec_lock_model
+TESTS += tests/unit/ipc/test_exec_lock_model
+tests_unit_ipc_test_exec_lock_model_SOURCES = \
+	tests/unit/ipc/explore.c \
+	tests/unit/ipc/explore.h \
+	tests/unit/ipc/test_exec_lock_model.c
+tests_unit_ipc_test_exec_lock_model_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_ipc_test_exec_lock_model_LDADD = $(ipc_test_libs)
+
 check_PROGRAMS += tests/unit/ipc/test_job_table
 TESTS += tests/unit/ipc/test_job_table
 tests_unit_ipc_test_job_table_SOURCES = tests/unit/ipc/test_job_table.c
 tests_unit_ipc_test_job_table_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_ipc_test_job_table_LDADD = $(ipc_test_libs)
+
+check_PROGRAMS += tests/unit/ipc/test_lane_table
+TESTS += tests/unit/ipc/test_lane_table
+tests_unit_ipc_test_lane_table_SOURCES = tests/unit/ipc/test_lane_table.c
+tests_unit_ipc_test_lane_table_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_ipc_test_lane_table_LDADD = $(ipc_test_libs)
 
 check_PROGRAMS += tests/unit/ipc/test_notify
 TESTS += tests/unit/ipc/test_notify
@@ -79,4 +106,17 @@ TESTS += tests/unit/ipc/test_shm
 tests_unit_ipc_test_shm_SOURCES = tests/unit/ipc/test_shm.c
 tests_unit_ipc_test_shm_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_ipc_test_shm_LDADD = $(ipc_test_libs)
+
+check_PROGRAMS += tests/unit/ipc/test_terminal_msg
+TESTS += tests/unit/ipc/test_terminal_msg
+tests_unit_ipc_test_terminal_msg_SOURCES = tests/unit/ipc/test_terminal_msg.c
+tests_unit_ipc_test_terminal_msg_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_ipc_test_terminal_msg_LDADD = $(ipc_test_libs)
+
+# The library as the server has it.
+check_PROGRAMS += tests/unit/ipc/test_threads
+TESTS += tests/unit/ipc/test_threads
+tests_unit_ipc_test_threads_SOURCES = tests/unit/ipc/test_threads.c
+tests_unit_ipc_test_threads_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_ipc_test_threads_LDADD = src/ipc/libipc.a src/base/libbase.a $(CMOCKA_LIBS) $(JSON_LIBS) $(MD_LIBS)
 endif

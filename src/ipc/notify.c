@@ -5,8 +5,8 @@
  * Per process and kind: a bit per slot, and a summary bit per word of those.
  *
  * Who writes what. An interest bit belongs to its process: only notify_watch() sets
- * it and only notify_take() clears it, both called by that process (and, when it is
- * dead, the master before the slot has a new one). A poster reads
+ * it and only notify_take() and notify_forget() clear it, all called by that process (and,
+ * when it is dead, the master before the slot has a new one). A poster reads
  * masks and sets bits; only notify_take() clears bits. So no poster can undo a
  * watch that came after the change it tells of, and a poster killed anywhere
  * leaves the interest standing: the next post, or notify_repair() that the
@@ -196,6 +196,14 @@ notify_watch(struct notify *notify, uint32_t proc, enum notify_kind kind, uint32
 		return;
 	atomic_fetch_or(interest_at(notify->shm, kind, slot) + proc / 64, UINT64_C(1) << proc % 64);
 	atomic_thread_fence(memory_order_seq_cst);
+}
+
+void
+notify_forget(struct notify *notify, uint32_t proc, enum notify_kind kind, uint32_t slot)
+{
+	if (proc >= SHM_PROCESSES || slot >= notify->shm->kinds[kind].slots)
+		return;
+	atomic_fetch_and(interest_at(notify->shm, kind, slot) + proc / 64, ~(UINT64_C(1) << proc % 64));
 }
 
 static void

@@ -33,6 +33,8 @@ void notify_kick(struct notify *notify, uint32_t proc);
 
 /* This process wants to hear of changes of that slot, once (the next post clears the interest). */
 void notify_watch(struct notify *notify, uint32_t proc, enum notify_kind kind, uint32_t slot);
+/* It does not any more; a change that was posted already may still come. */
+void notify_forget(struct notify *notify, uint32_t proc, enum notify_kind kind, uint32_t slot);
 /* Tells every process that watches the slot. */
 void notify_post(struct notify *notify, enum notify_kind kind, uint32_t slot);
 /*

@@ -14,6 +14,8 @@
 #include <string.h>
 
 _Static_assert(offsetof(struct sandbox_record, id) == 0, "the key of a slot array comes first");
+_Static_assert(
+	sizeof(struct sandbox_record) % 8 == 0 && sizeof(struct sandbox_record) >= SLOT_KEY_MAX, "copied in words");
 
 static const struct slot_kind kind = {
 	.record_size = sizeof(struct sandbox_record),
@@ -34,6 +36,12 @@ sandbox_table_section_size(uint32_t sandboxes)
 	return slot_array_size(&kind, sandboxes);
 }
 
+size_t
+sandbox_table_section_fixed_size(uint32_t sandboxes)
+{
+	return slot_array_fixed_size(&kind, sandboxes);
+}
+
 void
 sandbox_table_section_init(struct shm_sandboxes *table, uint32_t sandboxes)
 {
@@ -51,7 +59,8 @@ is_whole(const struct sandbox_record *record)
 		slot_string_ok(record->labels, sizeof record->labels) &&
 		slot_string_ok(record->working_dir, sizeof record->working_dir) &&
 		slot_string_ok(record->message, sizeof record->message) &&
-		slot_string_ok(record->reap_rule, sizeof record->reap_rule) && record->status <= SANDBOX_DOUBTFUL;
+		slot_string_ok(record->reap_rule, sizeof record->reap_rule) &&
+		slot_string_ok(record->home, sizeof record->home) && record->status <= SANDBOX_DOUBTFUL;
 }
 
 static void
@@ -79,6 +88,7 @@ check_record(void *arg)
 	end_string(record->working_dir, sizeof record->working_dir);
 	end_string(record->message, sizeof record->message);
 	end_string(record->reap_rule, sizeof record->reap_rule);
+	end_string(record->home, sizeof record->home);
 	record->status = SANDBOX_DOUBTFUL;
 	return true;
 }
@@ -98,6 +108,9 @@ sandbox_table_insert(
 		return 0;
 	case SLOT_KEY_TAKEN:
 		return err_set(err, ERR_EXISTS, "sandbox %s exists already", record->id);
+	case SLOT_NO_MEMORY:
+		return err_set(
+			err, ERR_NO_CAPACITY, "no memory for one more sandbox: the file system of run_dir is full");
 	case SLOT_ALL_USED:
 		break;
 	}
@@ -171,6 +184,24 @@ uint32_t
 sandbox_table_capacity(struct shm_sandboxes *table)
 {
 	return slot_array_capacity(slots_of(table));
+}
+
+bool
+sandbox_has_terminals(const struct sandbox_record *record, int64_t now_ms)
+{
+	return record->terminals > 0 && now_ms - record->terminals_ms < SANDBOX_TERMINALS_VALID_MS;
+}
+
+bool
+sandbox_is_being_made(const struct sandbox_record *record)
+{
+	return record->status == SANDBOX_PENDING || record->status == SANDBOX_UNSCHEDULABLE;
+}
+
+bool
+sandbox_is_foreign(const struct sandbox_record *record)
+{
+	return record->home[0] != '\0';
 }
 
 const char *

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/id.h"
+#include "ipc/egress.h"
 #include "ipc/record_index.h"
 #include "ipc/scoreboard.h"
 
@@ -44,6 +45,9 @@ enum {
 	SANDBOX_RULE_SIZE = 32
 };
 
+/* A time that the client did not name: the setting's, whatever that is by then. */
+enum { SANDBOX_TIME_DEFAULT = -1 };
+
 /* Plain data, fixed size, strings NUL-terminated. Ages are boot-clock milliseconds, 0 = never. */
 struct sandbox_record {
 	char id[SANDBOX_ID_SIZE];
@@ -62,21 +66,30 @@ struct sandbox_record {
 	bool ready; /* live: the agent answers */
 	int32_t cpu_milli;
 	int64_t memory_bytes;
+	int64_t disk_bytes; /* 0: no limit */
 	int64_t create_timeout_s;
-	int64_t ttl_ms;
-	int64_t idle_timeout_ms; /* 0: off */
+	int64_t ttl_ms; /* or SANDBOX_TIME_DEFAULT */
+	int64_t idle_timeout_ms; /* or SANDBOX_TIME_DEFAULT; 0: off */
 	double created_at; /* wall clock */
 	int64_t created_ms;
 	int64_t ttl_from_ms; /* where ttl_ms counts from: creation, or the last PATCH */
 	int64_t ready_ms;
 	int64_t heartbeat_ms;
 	int64_t activity_ms;
-	int64_t status_ms; /* last change of status */
+	int64_t status_ms; /* last change of status or of ready */
+	int64_t terminals_ms; /* when a gateway last said that terminals are open */
+	uint32_t terminals; /* open ones, true if a gateway said so lately: sandbox_has_terminals() */
 	struct proc_ref owner; /* who is making or removing it now */
+	struct egress egress; /* with a network: where to */
 	struct record_location env; /* its env as JSON in the record log; segment 0: none */
 	char last_job[ID_UUID_SIZE]; /* ended last; job_record.prev_job and the stored jobs chain on */
+	char last_prev[ID_UUID_SIZE]; /* the one before last_job, which need not say so itself yet */
 	int64_t pid; /* local driver: the agent's pid outside; 0: none */
 	uint64_t pid_start;
+	char home
+		[ID_UUID_SIZE]; /* the replica that made it and has it; "": this server. Nobody here judges or removes it */
+	bool elsewhere; /* its home is on another host: its agent cannot be reached from here */
+	uint64_t version; /* of what the replicas share, as far as it was heard of; 0: nothing yet */
 };
 
 /*
@@ -105,6 +118,18 @@ bool sandbox_table_remove(struct shm_sandboxes *table, uint32_t slot, const char
 uint32_t sandbox_table_bound(struct shm_sandboxes *table);
 uint32_t sandbox_table_count(struct shm_sandboxes *table);
 uint32_t sandbox_table_capacity(struct shm_sandboxes *table);
+
+/*
+ * Are terminals open in it? A gateway says so again and again, so that what one that was killed had counted is forgotten.
+ */
+enum { SANDBOX_TERMINALS_SAY_MS = 4000, SANDBOX_TERMINALS_VALID_MS = 15000 };
+bool sandbox_has_terminals(const struct sandbox_record *record, int64_t now_ms);
+
+/* It is still to become ready. */
+bool sandbox_is_being_made(const struct sandbox_record *record);
+
+/* Another server's: known here, judged and removed there. */
+bool sandbox_is_foreign(const struct sandbox_record *record);
 
 /* "pending", "ready"...: the word of the REST API. */
 const char *sandbox_status_name(enum sandbox_status status);

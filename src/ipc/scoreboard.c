@@ -38,12 +38,17 @@ struct shm_scoreboard {
 	struct proc_slot slots[SHM_PROCESSES];
 };
 
-_Static_assert(sizeof(struct proc_slot) == 512, "layout changed: raise SHM_VERSION");
+_Static_assert(sizeof(struct proc_slot) == 1536, "layout changed: raise SHM_VERSION");
 
 static bool
 is_gauge(enum metric metric)
 {
-	return metric == METRIC_CONNECTIONS || metric == METRIC_WAITERS;
+	return metric == METRIC_CONNECTIONS || metric == METRIC_WAITERS || metric == METRIC_STREAMS ||
+		metric == METRIC_FILE_CALLS_OPEN || metric == METRIC_IMAGE_BYTES || metric == METRIC_IMAGE_LAYERS ||
+		metric == METRIC_TERMINALS || metric == METRIC_BODY_BYTES || metric == METRIC_REDIS_USED ||
+		metric == METRIC_REDIS_UP || metric == METRIC_REDIS_HEARS || metric == METRIC_REPLICA_ELECTED ||
+		metric == METRIC_REPLICAS_ALIVE || metric == METRIC_PODS || metric == METRIC_POD_CREATES ||
+		metric == METRIC_CREATES_WAITING || metric == METRIC_KUBE_USABLE;
 }
 
 size_t

@@ -19,7 +19,16 @@
 struct err;
 struct shm_scoreboard;
 
-enum proc_role { PROC_NONE, PROC_MASTER, PROC_WORKER, PROC_REAPER, PROC_SPAWNER, PROC_GATEWAY };
+enum proc_role {
+	PROC_NONE,
+	PROC_MASTER,
+	PROC_WORKER,
+	PROC_REAPER,
+	PROC_SPAWNER,
+	PROC_GATEWAY,
+	PROC_CONTROLLER,
+	PROC_ROLES
+};
 enum proc_state { PROC_STARTING, PROC_READY, PROC_DRAINING };
 
 struct proc_ref {
@@ -40,7 +49,13 @@ enum metric {
 	METRIC_SANDBOXES_CREATED,
 	METRIC_SANDBOXES_FAILED,
 	METRIC_SANDBOXES_DELETED,
-	METRIC_SANDBOXES_REAPED,
+	METRIC_REAPED_TTL, /* by rule, in the order of enum expiry_rule */
+	METRIC_REAPED_PENDING,
+	METRIC_REAPED_HEARTBEAT,
+	METRIC_REAPED_IDLE,
+	METRIC_REAPED_FAILED,
+	METRIC_REAPED_DOUBTFUL,
+	METRIC_REAPED_ORPHAN, /* that no record stands for */
 	METRIC_EXECS_STARTED,
 	METRIC_EXECS_SUCCEEDED,
 	METRIC_EXECS_FAILED,
@@ -48,6 +63,63 @@ enum metric {
 	METRIC_EXECS_REFUSED, /* over a queue limit */
 	METRIC_EXECS_RECOVERED, /* taken over from a dead process */
 	METRIC_AGENT_ERRORS,
+	METRIC_STREAMS, /* open now */
+	METRIC_STREAM_BYTES, /* of output, live or by offset */
+	METRIC_STDIN_BYTES,
+	METRIC_KEY_REPLAYS, /* requests answered with what their Idempotency-Key stands for */
+	METRIC_KEY_CONFLICTS,
+	METRIC_IMAGE_PULLS, /* from registries */
+	METRIC_IMAGE_PULL_FAILURES,
+	METRIC_IMAGE_PULL_MS,
+	METRIC_IMAGE_BYTES, /* unpacked now */
+	METRIC_IMAGE_LAYERS, /* unpacked now */
+	METRIC_CREATES_MADE, /* by the spawner; what their steps took stands next, in the order of enum make_step */
+	METRIC_CREATE_WAIT_US,
+	METRIC_CREATE_FILES_US,
+	METRIC_CREATE_SOCKET_US,
+	METRIC_CREATE_CGROUPS_US,
+	METRIC_CREATE_NAMESPACES_US,
+	METRIC_CREATE_ROOT_US,
+	METRIC_CREATE_INIT_US,
+	METRIC_CREATE_RECORD_US,
+	METRIC_CREATES_READY, /* whose agent has answered; the time from made to there */
+	METRIC_CREATE_AGENT_US,
+	METRIC_TERMINALS, /* open now */
+	METRIC_TERMINALS_TOTAL,
+	METRIC_TERMINALS_REFUSED, /* by workers and gateways, for lack of room or of a gateway */
+	METRIC_TERMINALS_LOST, /* ended because their agent was gone */
+	METRIC_TERMINAL_INPUT_BYTES, /* from clients to programs */
+	METRIC_TERMINAL_OUTPUT_BYTES,
+	METRIC_FILE_CALLS,
+	METRIC_FILE_CALLS_OPEN, /* open now */
+	METRIC_FILE_BYTES_IN,
+	METRIC_FILE_BYTES_OUT,
+	METRIC_BODY_BYTES, /* held now */
+	METRIC_BODIES_REFUSED, /* for lack of memory for them */
+	METRIC_REDIS_USED, /* now: it has, or wants, a connection */
+	METRIC_REDIS_UP, /* now */
+	METRIC_REDIS_HEARS, /* now: changes of other servers are read */
+	METRIC_REDIS_COMMANDS,
+	METRIC_REDIS_REFUSED, /* while it was away, or too much waited for it */
+	METRIC_REDIS_LATE,
+	METRIC_REDIS_LOST,
+	METRIC_REDIS_ERRORS,
+	METRIC_REDIS_CONNECTS,
+	METRIC_REDIS_ANSWERED, /* and the time it took: */
+	METRIC_REDIS_ANSWER_US,
+	METRIC_REPLICA_ELECTED, /* now */
+	METRIC_REPLICAS_ALIVE, /* now, as the reaper knows */
+	METRIC_CREATES_WAITING, /* now: for their turn */
+	METRIC_PODS, /* now */
+	METRIC_POD_CREATES, /* going on now */
+	METRIC_KUBE_USABLE, /* now: pods can be made */
+	METRIC_KUBE_REQUESTS, /* to the API server; of them: */
+	METRIC_KUBE_RETRIES,
+	METRIC_KUBE_REFUSED,
+	METRIC_KUBE_THROTTLED,
+	METRIC_KUBE_FAILED, /* without an answer */
+	METRIC_KUBE_WATCH_RESTARTS,
+	METRIC_KUBE_HTTP2,
 	METRIC_COUNT
 };
 

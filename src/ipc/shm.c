@@ -1,12 +1,12 @@
 /*
  * shm.c - makes, checks and adopts the mapping; hands out its sections.
  *
- * The layout is a function of the three sizes and of the build. The header repeats
+ * The layout is a function of the four sizes and of the build. The header repeats
  * both, and the boot in which the locks were made; a file that differs in any of it
  * is replaced, never converted. A new file is filled under a temporary name and
  * renamed when its magic is in place, so that no one ever adopts half of one.
- * All its pages are reserved at once: a full file system is an answer at start
- * rather than a SIGBUS later.
+ * What every server needs is reserved at once, the records are as they come (room.h): a full
+ * file system is an answer, at the start or to whoever wants one record more, and never a SIGBUS.
  */
 /* SPDX-License-Identifier: MIT */
 #include "ipc/shm.h"
@@ -16,11 +16,14 @@
 #include "base/proc.h"
 #include "ipc/exec_lock.h"
 #include "ipc/job_table.h"
+#include "ipc/lane_table.h"
 #include "ipc/notify.h"
 #include "ipc/record_index.h"
+#include "ipc/room.h"
 #include "ipc/sandbox_table.h"
 #include "ipc/scoreboard.h"
 #include "ipc/section.h"
+#include "ipc/server_life.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +35,7 @@
 #include <sys/stat.h>
 
 /* Raised whenever anything in the mapping means something else than before. */
-enum { SHM_VERSION = 1 };
+enum { SHM_VERSION = 19 };
 enum { SHM_MAGIC = 0x4f524348, PAGE = 4096 };
 
 enum section {
@@ -42,6 +45,9 @@ enum section {
 	SECTION_JOBS,
 	SECTION_SANDBOXES,
 	SECTION_INDEX,
+	SECTION_KEYS,
+	SECTION_LANES,
+	SECTION_LIFE,
 	SECTION_COUNT
 };
 
@@ -50,7 +56,6 @@ struct shm_layout {
 	uint32_t version;
 	uint32_t sandbox_record, job_record, lock; /* sizeof */
 	struct shm_sizes sizes;
-	uint32_t pad;
 	uint64_t offsets[SECTION_COUNT];
 	uint64_t bytes;
 	char boot_id[40];
@@ -62,7 +67,7 @@ struct shm_header {
 	struct shm_layout layout;
 };
 
-_Static_assert(sizeof(struct shm_layout) == 128, "layout changed: raise SHM_VERSION");
+_Static_assert(sizeof(struct shm_layout) == 160, "layout changed: raise SHM_VERSION");
 _Static_assert(sizeof(struct shm_header) <= PAGE, "the header is one page");
 
 struct shm {
@@ -88,6 +93,9 @@ lay_out(struct shm_layout *layout, const struct shm_sizes *sizes)
 		[SECTION_JOBS] = job_table_section_size(sizes->jobs),
 		[SECTION_SANDBOXES] = sandbox_table_section_size(sizes->sandboxes),
 		[SECTION_INDEX] = record_index_section_size(sizes->records),
+		[SECTION_KEYS] = record_index_section_size(sizes->keys),
+		[SECTION_LANES] = lane_table_section_size(sizes->lanes),
+		[SECTION_LIFE] = server_life_section_size(),
 	};
 	uint64_t at = PAGE;
 
@@ -136,23 +144,51 @@ init_sections(struct shm *shm)
 	job_table_section_init(shm_jobs(shm), sizes->jobs);
 	sandbox_table_section_init(shm_sandboxes(shm), sizes->sandboxes);
 	record_index_section_init(shm_index(shm), sizes->records);
+	record_index_section_init(shm_keys(shm), sizes->keys);
+	lane_table_section_init(shm_lanes(shm), sizes->lanes);
+	server_life_section_init(shm_life(shm));
 }
 
 static int
-reserve(int fd, const char *path, uint64_t bytes, struct err *err)
+reserve(int fd, const char *path, uint64_t from, uint64_t bytes, struct err *err)
 {
 	int rc;
 
 	do
-		rc = posix_fallocate(fd, 0, (off_t)bytes);
+		rc = posix_fallocate(fd, (off_t)from, (off_t)bytes);
 	while (rc == EINTR);
 	if (rc == ENOSPC || rc == EFBIG)
 		return err_set(err, ERR_NO_SPACE,
-			"no room for %llu MiB of shared memory at %s: lower max_sandboxes, exec_queue_limit or "
-			"job_store_max_records, or give run_dir a larger file system",
-			(unsigned long long)(bytes + (1 << 20) - 1) >> 20, path);
+			"no room for shared memory at %s: lower max_sandboxes, exec_queue_limit, "
+			"job_store_max_records or idempotency_max_records, or give run_dir a larger file system",
+			path);
 	if (rc != 0)
 		return err_set_errno(err, rc, "reserve shared memory at %s", path);
+	return 0;
+}
+
+/* What must be there from the start; of a mapping that is adopted it is there already. */
+static int
+reserve_fixed(const struct shm *shm, int fd, const char *path, struct err *err)
+{
+	const struct shm_sizes *sizes = &shm->layout.sizes;
+	const uint64_t *at = shm->layout.offsets;
+	const struct {
+		uint64_t from, bytes;
+	} parts[] = {
+		{ 0, at[SECTION_JOBS] },
+		{ at[SECTION_JOBS], job_table_section_fixed_size(sizes->jobs) },
+		{ at[SECTION_SANDBOXES], sandbox_table_section_fixed_size(sizes->sandboxes) },
+		{ at[SECTION_INDEX], record_index_section_fixed_size(sizes->records) },
+		{ at[SECTION_KEYS], record_index_section_fixed_size(sizes->keys) },
+		{ at[SECTION_LANES], lane_table_section_fixed_size(sizes->lanes) },
+		{ at[SECTION_LIFE], shm->layout.bytes - at[SECTION_LIFE] },
+	};
+
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+		if (reserve(fd, path, parts[i].from, parts[i].bytes, err) < 0)
+			return -1;
+	}
 	return 0;
 }
 
@@ -161,7 +197,11 @@ fill(struct shm *shm, int fd, const char *path, struct err *err)
 {
 	struct shm_header *header;
 
-	if (reserve(fd, path, shm->layout.bytes, err) < 0 || map(shm, fd, path, err) < 0)
+	if (ftruncate(fd, (off_t)shm->layout.bytes) < 0)
+		return err_set_errno(err, errno, "size of %s", path);
+	if (reserve_fixed(shm, fd, path, err) < 0 || map(shm, fd, path, err) < 0)
+		return -1;
+	if (!room_can_grow(shm->base) && reserve(fd, path, 0, shm->layout.bytes, err) < 0)
 		return -1;
 	header = (struct shm_header *)shm->base;
 	header->layout = shm->layout;
@@ -207,6 +247,9 @@ adopt_sections(struct shm *shm)
 	job_table_section_adopt(shm_jobs(shm), sizes->jobs);
 	sandbox_table_section_adopt(shm_sandboxes(shm), sizes->sandboxes);
 	record_index_section_adopt(shm_index(shm), sizes->records);
+	record_index_section_adopt(shm_keys(shm), sizes->keys);
+	lane_table_section_adopt(shm_lanes(shm), sizes->lanes);
+	server_life_section_adopt(shm_life(shm));
 }
 
 /* Why the file cannot be adopted, or NULL. */
@@ -225,7 +268,8 @@ find_obstacle(const struct shm *shm, int fd)
 		theirs.layout.job_record != ours->job_record || theirs.layout.lock != ours->lock)
 		return "another version of the server made it";
 	if (memcmp(&theirs.layout.sizes, &ours->sizes, sizeof ours->sizes) != 0)
-		return "max_sandboxes, exec_queue_limit or job_store_max_records have changed";
+		return "max_sandboxes, exec_queue_limit, job_store_max_records or idempotency_max_records have "
+		       "changed";
 	if (memcmp(theirs.layout.boot_id, ours->boot_id, sizeof ours->boot_id) != 0)
 		return "it is from before the last boot";
 	if (memcmp(&theirs.layout, ours, sizeof *ours) != 0 || (uint64_t)st.st_size != ours->bytes)
@@ -249,7 +293,7 @@ adopt(struct shm *shm, const char *path, struct err *err)
 		log_warn("shared memory %s is replaced by an empty one: %s", path, obstacle);
 		return 0;
 	}
-	if (reserve(fd, path, shm->layout.bytes, err) < 0 || map(shm, fd, path, err) < 0)
+	if (reserve_fixed(shm, fd, path, err) < 0 || map(shm, fd, path, err) < 0)
 		return -1;
 	adopt_sections(shm);
 	return 1;
@@ -271,6 +315,18 @@ shm_open_or_create(
 	*ret_adopted = adopted == 1;
 	*ret_shm = STEAL_PTR(shm);
 	return 0;
+}
+
+const char *
+shm_obstacle(const char *path, const struct shm_sizes *sizes)
+{
+	AUTO_FD fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct shm shm = { 0 };
+
+	if (fd < 0)
+		return NULL;
+	lay_out(&shm.layout, sizes);
+	return find_obstacle(&shm, fd);
 }
 
 void
@@ -301,10 +357,22 @@ shm_jobs(struct shm *shm)
 	return section(shm, SECTION_JOBS);
 }
 
+struct shm_lanes *
+shm_lanes(struct shm *shm)
+{
+	return section(shm, SECTION_LANES);
+}
+
 struct shm_index *
 shm_index(struct shm *shm)
 {
 	return section(shm, SECTION_INDEX);
+}
+
+struct shm_index *
+shm_keys(struct shm *shm)
+{
+	return section(shm, SECTION_KEYS);
 }
 
 struct shm_scoreboard *
@@ -317,4 +385,10 @@ struct shm_notify *
 shm_notify(struct shm *shm)
 {
 	return section(shm, SECTION_NOTIFY);
+}
+
+struct shm_life *
+shm_life(struct shm *shm)
+{
+	return section(shm, SECTION_LIFE);
 }

@@ -16,10 +16,9 @@
  * Reading. `seq` is odd while a record is being written. A reader loads it (acquire),
  * copies, then (acquire fence) loads it again: both even and equal means that no
  * store of a writer lies between, for a writer stores odd, then (release fence) the
- * bytes, then even (release). The copy itself races with the writer's stores by
- * design, its result is used only if seq says that it did not; thread sanitizers
- * cannot see that. After some retries (a killed writer leaves seq odd) the reader
- * takes the stripe, which repairs.
+ * words, then even (release). The words are atomic and relaxed, so the copy is no
+ * data race; its result is used only if seq says that it is whole. After some retries
+ * (a killed writer leaves seq odd) the reader takes the stripe, which repairs.
  *
  * Finding. A chain is walked without a lock, and what is found is copied and its key
  * compared, so a hit is right by itself. A miss counts only if `version` was even
@@ -37,6 +36,7 @@
 #include "base/err.h"
 #include "ipc/crash_point.h"
 #include "ipc/robust.h"
+#include "ipc/room.h"
 
 #include <string.h>
 #include <sys/random.h>
@@ -60,12 +60,18 @@ bucket_count(uint32_t capacity)
 }
 
 size_t
-slot_array_size(const struct slot_kind *kind, uint32_t capacity)
+slot_array_fixed_size(const struct slot_kind *kind, uint32_t capacity)
 {
 	uint64_t stride = round_up(sizeof(struct slot_head) + kind->record_size);
 
-	return sizeof(struct slot_array) + SLOT_STRIPES * stride + round_up((uint64_t)bucket_count(capacity) * 4) +
-		(uint64_t)capacity * stride;
+	return sizeof(struct slot_array) + SLOT_STRIPES * stride + round_up((uint64_t)bucket_count(capacity) * 4);
+}
+
+size_t
+slot_array_size(const struct slot_kind *kind, uint32_t capacity)
+{
+	return slot_array_fixed_size(kind, capacity) +
+		(uint64_t)capacity * round_up(sizeof(struct slot_head) + kind->record_size);
 }
 
 static void
@@ -83,13 +89,14 @@ static void
 write_record(struct slot_head *head, const void *record, size_t size)
 {
 	uint32_t odd = atomic_load_explicit(&head->seq, memory_order_relaxed) | 1;
+	size_t half = size / 16 * 8;
 
 	atomic_store_explicit(&head->seq, odd, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	CRASH_POINT();
-	memcpy(slot_record_of(head), record, size / 2);
+	slot_store_words(slot_record_of(head), record, half);
 	CRASH_POINT();
-	memcpy(slot_record_of(head) + size / 2, (const char *)record + size / 2, size - size / 2);
+	slot_store_words(slot_record_of(head) + half, (const char *)record + half, size - half);
 	atomic_store_explicit(&head->seq, odd + 1, memory_order_release);
 }
 
@@ -99,7 +106,7 @@ redo_journal(struct slot_array *array, const struct slot_kind *kind, uint32_t st
 {
 	uint32_t ref = atomic_load_explicit(&array->stripes[stripe].armed, memory_order_relaxed);
 
-	if (ref != 0 && ref <= array->capacity)
+	if (ref != 0 && ref <= slot_ready(array))
 		write_record(slot_head_at(array, ref - 1), slot_journal_at(array, stripe), kind->record_size);
 	robust_order();
 	atomic_store_explicit(&array->stripes[stripe].armed, 0, memory_order_relaxed);
@@ -137,13 +144,15 @@ void
 slot_array_adopt(struct slot_array *array, const struct slot_kind *kind, uint32_t capacity, slot_check_f *check)
 {
 	lay_out(array, kind, capacity);
+	if (slot_ready(array) > capacity)
+		atomic_store_explicit(&array->ready, capacity, memory_order_relaxed);
 	robust_init(&array->mutex);
 	for (uint32_t i = 0; i < SLOT_STRIPES; i++) {
 		redo_journal(array, kind, i);
 		robust_init(&array->stripes[i].mutex);
 	}
-	if (atomic_load_explicit(&array->bound, memory_order_relaxed) > capacity)
-		atomic_store_explicit(&array->bound, capacity, memory_order_relaxed);
+	if (atomic_load_explicit(&array->bound, memory_order_relaxed) > slot_ready(array))
+		atomic_store_explicit(&array->bound, slot_ready(array), memory_order_relaxed);
 	for (uint32_t slot = 0; slot < array->bound; slot++) {
 		struct slot_head *head = slot_head_at(array, slot);
 
@@ -156,14 +165,16 @@ slot_array_adopt(struct slot_array *array, const struct slot_kind *kind, uint32_
 	slot_rebuild(array);
 }
 
-static uint32_t
+/* The slot, or what slot_pick says when there is none. */
+static int64_t
 fill_slot(struct slot_array *array, const struct slot_kind *kind, const void *record)
 {
-	uint32_t slot = slot_pick(array);
+	int64_t picked = slot_pick(array);
+	uint32_t slot = (uint32_t)picked;
 	struct slot_head *head;
 
-	if (slot == UINT32_MAX)
-		return slot;
+	if (picked < 0)
+		return picked;
 	CRASH_POINT();
 	head = slot_head_at(array, slot);
 	write_record(head, record, kind->record_size);
@@ -179,20 +190,38 @@ fill_slot(struct slot_array *array, const struct slot_kind *kind, const void *re
 	return slot;
 }
 
-enum slot_insert
-slot_array_insert(struct slot_array *array, const struct slot_kind *kind, const void *record, uint32_t *ret_slot)
+/* SLOT_NO_MEMORY: there would be a slot, but not yet its memory. */
+static enum slot_insert
+try_insert(struct slot_array *array, const struct slot_kind *kind, const void *record, uint32_t *ret_slot)
 {
 	enum slot_insert result = SLOT_KEY_TAKEN;
 
 	slot_lock_table(array);
 	if (slot_find_locked(array, kind, record) == UINT32_MAX) {
-		uint32_t slot = fill_slot(array, kind, record);
+		int64_t slot = fill_slot(array, kind, record);
 
-		result = slot == UINT32_MAX ? SLOT_ALL_USED : SLOT_INSERTED;
+		result = slot == SLOT_NONE       ? SLOT_ALL_USED
+			: slot == SLOT_NOT_READY ? SLOT_NO_MEMORY
+						 : SLOT_INSERTED;
 		if (result == SLOT_INSERTED)
-			*ret_slot = slot;
+			*ret_slot = (uint32_t)slot;
 	}
 	robust_unlock(&array->mutex);
+	return result;
+}
+
+/* The kernel is asked for memory with no lock held: it may take its time. */
+enum slot_insert
+slot_array_insert(struct slot_array *array, const struct slot_kind *kind, const void *record, uint32_t *ret_slot)
+{
+	const struct room room = { (char *)array + array->slots, array->stride, array->capacity, &array->ready };
+	enum slot_insert result;
+	uint32_t ready;
+
+	do {
+		ready = slot_ready(array);
+		result = try_insert(array, kind, record, ret_slot);
+	} while (result == SLOT_NO_MEMORY && room_grow(&room, ready));
 	return result;
 }
 
@@ -229,7 +258,7 @@ slot_array_change(struct slot_array *array, const struct slot_kind *kind, uint32
 	enum slot_change result = SLOT_GONE;
 	char *journal;
 
-	if (slot >= array->capacity)
+	if (slot >= slot_ready(array))
 		return SLOT_GONE;
 	slot_lock_record(array, kind, slot);
 	if (holds_uid(slot_head_at(array, slot), kind, uid)) {
@@ -249,7 +278,7 @@ slot_array_remove(struct slot_array *array, const struct slot_kind *kind, uint32
 {
 	bool removed;
 
-	if (slot >= array->capacity)
+	if (slot >= slot_ready(array))
 		return false;
 	slot_lock_table(array);
 	slot_lock_record(array, kind, slot);

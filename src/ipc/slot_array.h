@@ -17,14 +17,18 @@
 struct err;
 struct slot_array;
 
+enum { SLOT_KEY_MAX = 64 }; /* a record is at least as long */
+
 /* What the records of a table look like; the same in all processes of a build. */
 struct slot_kind {
-	uint32_t record_size;
-	uint32_t key_size; /* of the string at offset 0 */
+	uint32_t record_size; /* a multiple of 8 */
+	uint32_t key_size; /* of the string at offset 0; at most SLOT_KEY_MAX */
 	uint32_t uid_offset, uid_size;
 };
 
 size_t slot_array_size(const struct slot_kind *kind, uint32_t capacity);
+/* How much of that, from its start, must be there at once; the rest is taken as records come. */
+size_t slot_array_fixed_size(const struct slot_kind *kind, uint32_t capacity);
 /* Memory is zero-filled. */
 void slot_array_init(struct slot_array *array, const struct slot_kind *kind, uint32_t capacity);
 /* Looks at (and may mend) each record of an earlier server; false frees its slot. */
@@ -32,7 +36,7 @@ typedef bool slot_check_f(void *record);
 void
 slot_array_adopt(struct slot_array *array, const struct slot_kind *kind, uint32_t capacity, slot_check_f *check);
 
-enum slot_insert { SLOT_INSERTED, SLOT_KEY_TAKEN, SLOT_ALL_USED };
+enum slot_insert { SLOT_INSERTED, SLOT_KEY_TAKEN, SLOT_ALL_USED, SLOT_NO_MEMORY };
 enum slot_insert slot_array_insert(
 	struct slot_array *array, const struct slot_kind *kind, const void *record, uint32_t *ret_slot) MUSTCHECK;
 /* These two may scribble on *ret_record when they return false. ret_slot may be NULL. */

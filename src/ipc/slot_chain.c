@@ -115,17 +115,19 @@ slot_find_locked(struct slot_array *array, const struct slot_kind *kind, const c
 
 	while (ref != 0) {
 		struct slot_head *head = slot_head_at(array, ref - 1);
+		char found[SLOT_KEY_MAX];
 
-		/* Nobody changes a key or takes `used` away without the lock we hold. */
+		/* Nobody changes a key or takes `used` away without the lock we hold; changes write the same key again. */
+		slot_load_words(found, slot_record_of(head), sizeof found);
 		if (atomic_load_explicit(&head->hash, memory_order_relaxed) == hash &&
-			strncmp(slot_record_of(head), key, kind->key_size) == 0)
+			strncmp(found, key, kind->key_size) == 0)
 			return ref - 1;
 		ref = atomic_load_explicit(&head->next, memory_order_relaxed);
 	}
 	return UINT32_MAX;
 }
 
-uint32_t
+int64_t
 slot_pick(struct slot_array *array)
 {
 	uint32_t bound = atomic_load_explicit(&array->bound, memory_order_relaxed), slot;
@@ -136,7 +138,9 @@ slot_pick(struct slot_array *array)
 		return slot;
 	}
 	if (bound == array->capacity)
-		return UINT32_MAX;
+		return SLOT_NONE;
+	if (bound >= slot_ready(array))
+		return SLOT_NOT_READY;
 	atomic_store_explicit(&array->bound, bound + 1, memory_order_release);
 	return bound;
 }

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
+#include <string.h>
 
 enum { SLOT_STRIPES = 64, SLOT_LINE = 64 };
 
@@ -39,6 +40,7 @@ struct slot_array {
 	alignas(SLOT_LINE) _Atomic uint32_t version; /* odd: chains are being taken apart */
 	_Atomic uint32_t bound;
 	_Atomic uint32_t count;
+	_Atomic uint32_t ready; /* slots whose memory is there: see room.h; at least bound */
 	struct slot_stripe stripes[SLOT_STRIPES];
 };
 
@@ -70,6 +72,41 @@ slot_bucket_at(struct slot_array *array, uint32_t hash)
 	return (_Atomic uint32_t *)((char *)array + array->buckets) + (hash & array->bucket_mask);
 }
 
+/* Records are copied word by word where somebody may write or read them meanwhile; `seq` tells who did. */
+typedef _Atomic uint64_t slot_word __attribute__((may_alias));
+
+static inline void
+slot_load_words(void *to, const char *shared, size_t size)
+{
+	const slot_word *words = (const slot_word *)(const void *)shared;
+
+	for (size_t i = 0; i < size / sizeof *words; i++) {
+		uint64_t word = atomic_load_explicit(&words[i], memory_order_relaxed);
+
+		memcpy((char *)to + i * sizeof word, &word, sizeof word);
+	}
+}
+
+static inline void
+slot_store_words(char *shared, const void *from, size_t size)
+{
+	slot_word *words = (slot_word *)(void *)shared;
+
+	for (size_t i = 0; i < size / sizeof *words; i++) {
+		uint64_t word;
+
+		memcpy(&word, (const char *)from + i * sizeof word, sizeof word);
+		atomic_store_explicit(&words[i], word, memory_order_relaxed);
+	}
+}
+
+/* Slots that may be touched. */
+static inline uint32_t
+slot_ready(const struct slot_array *array)
+{
+	return atomic_load_explicit(&array->ready, memory_order_acquire);
+}
+
 /* --- slot_array.c --- */
 /* The lock of the record in that slot; what a dead holder left is finished first. */
 void slot_lock_record(struct slot_array *array, const struct slot_kind *kind, uint32_t slot);
@@ -82,8 +119,9 @@ void slot_lock_table(struct slot_array *array);
 void slot_rebuild(struct slot_array *array);
 /* The slot of key, or UINT32_MAX. */
 uint32_t slot_find_locked(struct slot_array *array, const struct slot_kind *kind, const char *key);
-/* A slot nobody uses, or UINT32_MAX. */
-uint32_t slot_pick(struct slot_array *array);
+/* A slot nobody uses; or SLOT_NONE, or SLOT_NOT_READY when there is one, but not its memory. */
+enum { SLOT_NONE = -1, SLOT_NOT_READY = -2 };
+int64_t slot_pick(struct slot_array *array);
 void slot_link(struct slot_array *array, uint32_t slot);
 /* Marks it free, takes it out of its chain, puts it in the free list. */
 void slot_retire(struct slot_array *array, uint32_t slot);

@@ -23,7 +23,7 @@ try_read(struct slot_head *head, void *ret_record, size_t size)
 		return READ_FREE;
 	if (seq & 1)
 		return READ_DISTURBED;
-	memcpy(ret_record, slot_record_of(head), size);
+	slot_load_words(ret_record, slot_record_of(head), size);
 	atomic_thread_fence(memory_order_acquire);
 	return atomic_load_explicit(&head->seq, memory_order_relaxed) == seq ? READ_DONE : READ_DISTURBED;
 }
@@ -34,7 +34,7 @@ slot_array_read(struct slot_array *array, const struct slot_kind *kind, uint32_t
 	struct slot_head *head;
 	bool used;
 
-	if (slot >= array->capacity)
+	if (slot >= slot_ready(array))
 		return false;
 	head = slot_head_at(array, slot);
 	for (int i = 0; i < READ_TRIES; i++) {
