@@ -14,11 +14,13 @@
 
 #include <event2/buffer.h>
 #include <json-c/json.h>
+#include <json-c/linkhash.h>
 
 enum {
 	/* Two streams of the most the settings allow, in base64, and what stands around them. */
 	MAX_JOB = 192 * 1024 * 1024,
 	MAX_HEALTH = 64 * 1024,
+	MAX_LIST = 8 * 1024 * 1024,
 	EXEC_GUARD_MS = 60000, /* beyond the command's own end, which the agent enforces */
 	GET_GUARD_MS = 30000,
 	CANCEL_TIMEOUT_MS = 120000
@@ -133,6 +135,10 @@ answer_conflict(struct agent_answer *answer, const char *code, struct err *err)
 		json_object_object_get_ex(answer->body, "newest_fence", &fence)) {
 		answer->outcome = AGENT_STALE;
 		answer->newest_fence = json_object_get_uint64(fence);
+	} else if (strcmp(code, "stdin_closed") == 0) {
+		answer_refusal(answer, 409, code, err);
+		answer->outcome = AGENT_STDIN_CLOSED;
+		err->code = ERR_CLOSED;
 	} else {
 		answer_refusal(answer, 409, code, err);
 	}
@@ -198,38 +204,20 @@ call_on_failed(const struct err *why, enum http_sent sent, void *arg)
 	call_finish(arg, &answer);
 }
 
-/* What differs between requests; the rest is the same for all. */
-struct request {
-	const char *method;
-	const char *target;
-	struct json_object *body; /* borrowed; NULL: none */
-	int64_t timeout_ms;
-	size_t max_answer;
-};
-
 static int
-call_send(struct agent_call *call, const struct request *request, struct err *err)
+call_send(struct agent_call *call, const struct agent_request *request, struct err *err)
 {
-	struct evbuffer *body = NULL;
 	const char *headers[5];
-	size_t len;
 
-	if (request->body != NULL) {
-		const char *text = json_text(request->body, &len);
-
-		body = evbuffer_new();
-		if (text == NULL || body == NULL || evbuffer_add(body, text, len) < 0)
-			abort();
-	}
 	agent_peer_headers(call->peer, headers);
-
-	int rc = http_call_start(call->peer->pool,
+	return http_call_start(call->peer->pool,
 		&(struct http_call_options){
 			.method = request->method,
 			.target = request->target,
 			.headers = headers,
-			.content_type = body != NULL ? "application/json" : NULL,
-			.body = body,
+			.content_type = request->is_json ? "application/json" : NULL,
+			.body = request->data,
+			.body_len = request->len,
 			/* The agent would not run a job twice, but whether to ask again is the caller's word. */
 			.idempotent = strcmp(request->method, "GET") == 0,
 			.timeout_ms = request->timeout_ms,
@@ -239,10 +227,6 @@ call_send(struct agent_call *call, const struct request *request, struct err *er
 			.arg = call,
 		},
 		&call->http, err);
-
-	if (body != NULL)
-		evbuffer_free(body);
-	return rc;
 }
 
 static struct agent_call *
@@ -260,7 +244,8 @@ call_create(struct agent_peer *peer, const char *job_id, agent_done_f *done, voi
 }
 
 static int
-call_start(struct agent_call *call, const struct request *request, struct agent_call **ret_call, struct err *err)
+call_start(
+	struct agent_call *call, const struct agent_request *request, struct agent_call **ret_call, struct err *err)
 {
 	if (call_send(call, request, err) < 0) {
 		call_return_acks(call);
@@ -271,33 +256,66 @@ call_start(struct agent_call *call, const struct request *request, struct agent_
 	return 0;
 }
 
-/* The body of an exec: the spec's fields, ours on top. */
+int
+agent_request_start(struct agent_peer *peer, const struct agent_request *request, agent_done_f *done, void *arg,
+	struct agent_call **ret_call, struct err *err)
+{
+	return call_start(call_create(peer, "", done, arg), request, ret_call, err);
+}
+
+static bool
+is_ours(const char *name)
+{
+	static const char *const names[] = { "job_id", "fence", "lane", "timeout_ms", "kill_grace_ms", "ack" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* The spec without fields that are ours: the very same object, nearly always. Owned by the caller. */
 static struct json_object *
+spec_without_ours(struct json_object *spec)
+{
+	const struct lh_entry *entry;
+	struct json_object *copy;
+	bool ours = false;
+
+	if (spec == NULL)
+		return must_alloc(json_object_new_object());
+	lh_foreach(json_object_get_object(spec), entry) ours = ours || is_ours(lh_entry_k(entry));
+	if (!ours)
+		return json_object_get(spec);
+	copy = must_alloc(json_object_new_object());
+	json_object_object_foreach(spec, other, member) if (!is_ours(other))
+		json_object_object_add(copy, other, json_object_get(member));
+	return copy;
+}
+
+/* The body of an exec: the spec's text, our fields behind it. malloc'ed. */
+static char *
 exec_body(const struct agent_exec *exec, struct json_object *acks)
 {
-	struct json_object *body = json_object_new_object();
+	AUTO_JSON struct json_object *spec = spec_without_ours(exec->spec);
+	AUTO_JSON struct json_object *lane = must_alloc(
+		json_object_new_string(exec->lane != NULL ? exec->lane : ""));
+	size_t len;
+	const char *text = json_text(spec, &len);
 
-	if (body == NULL)
-		abort();
-	if (exec->spec != NULL) {
-		json_object_object_foreach(exec->spec, name, value)
-			json_object_object_add(body, name, json_object_get(value));
-	}
-	json_object_object_add(body, "job_id", json_object_new_string(exec->job_id));
-	json_object_object_add(body, "fence", json_object_new_uint64(exec->fence));
-	json_object_object_add(body, "lane", json_object_new_string(exec->lane != NULL ? exec->lane : ""));
-	json_object_object_add(body, "timeout_ms", json_object_new_int64(exec->timeout_ms));
-	json_object_object_add(body, "kill_grace_ms", json_object_new_int64(exec->kill_grace_ms));
-	if (acks != NULL)
-		json_object_object_add(body, "ack", json_object_get(acks));
-	return body;
+	/* Without its closing brace. */
+	return alloc_format("%.*s%s\"job_id\":\"%s\",\"fence\":%llu,\"lane\":%s,\"timeout_ms\":%lld,"
+			    "\"kill_grace_ms\":%lld%s%s}",
+		(int)len - 1, text, len > 2 ? "," : "", exec->job_id, (unsigned long long)exec->fence,
+		json_text(lane, NULL), (long long)exec->timeout_ms, (long long)exec->kill_grace_ms,
+		acks != NULL ? ",\"ack\":" : "", acks != NULL ? json_text(acks, NULL) : "");
 }
 
 int
 agent_exec_start(struct agent_client *client, const struct agent_target *target, const struct agent_exec *exec,
 	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err)
 {
-	AUTO_JSON struct json_object *body = NULL;
+	AUTO_FREE char *body = NULL;
 	struct agent_peer *peer;
 	struct agent_call *call;
 
@@ -309,10 +327,12 @@ agent_exec_start(struct agent_client *client, const struct agent_target *target,
 	call->acks = agent_peer_take_acks(peer);
 	body = exec_body(exec, call->acks);
 	return call_start(call,
-		&(struct request){
+		&(struct agent_request){
 			.method = "POST",
 			.target = "/exec",
-			.body = body,
+			.data = body,
+			.len = strlen(body),
+			.is_json = true,
 			.timeout_ms = exec->timeout_ms + exec->kill_grace_ms + EXEC_GUARD_MS,
 			.max_answer = MAX_JOB,
 		},
@@ -332,10 +352,40 @@ agent_job_get(struct agent_client *client, const struct agent_target *target, co
 		return -1;
 	snprintf(path, sizeof path, "/jobs/%s?wait_ms=%lld", job_id, (long long)(wait_ms > 0 ? wait_ms : 0));
 	return call_start(call_create(peer, job_id, done, arg),
-		&(struct request){
+		&(struct agent_request){
 			.method = "GET",
 			.target = path,
 			.timeout_ms = (wait_ms > 0 ? wait_ms : 0) + GET_GUARD_MS,
+			.max_answer = MAX_JOB,
+		},
+		ret_call, err);
+}
+
+/* POST /jobs/{id}/{verb}, which answers the job. */
+struct job_post {
+	const char *job_id, *verb;
+	int64_t timeout_ms;
+	agent_done_f *done;
+	void *arg;
+};
+
+static int
+job_post_start(struct agent_client *client, const struct agent_target *target, const struct job_post *post,
+	struct agent_call **ret_call, struct err *err)
+{
+	struct agent_peer *peer;
+	char path[96];
+
+	if (!id_is_uuid(post->job_id))
+		return err_set(err, ERR_INVALID, "a job id must be a UUID");
+	if (agent_peer_get(client, target, &peer, err) < 0)
+		return -1;
+	snprintf(path, sizeof path, "/jobs/%s/%s", post->job_id, post->verb);
+	return call_start(call_create(peer, post->job_id, post->done, post->arg),
+		&(struct agent_request){
+			.method = "POST",
+			.target = path,
+			.timeout_ms = post->timeout_ms,
 			.max_answer = MAX_JOB,
 		},
 		ret_call, err);
@@ -345,22 +395,18 @@ int
 agent_job_cancel(struct agent_client *client, const struct agent_target *target, const char *job_id,
 	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err)
 {
-	struct agent_peer *peer;
-	char path[96];
+	const struct job_post post = { job_id, "cancel", CANCEL_TIMEOUT_MS, done, arg };
 
-	if (!id_is_uuid(job_id))
-		return err_set(err, ERR_INVALID, "a job id must be a UUID");
-	if (agent_peer_get(client, target, &peer, err) < 0)
-		return -1;
-	snprintf(path, sizeof path, "/jobs/%s/cancel", job_id);
-	return call_start(call_create(peer, job_id, done, arg),
-		&(struct request){
-			.method = "POST",
-			.target = path,
-			.timeout_ms = CANCEL_TIMEOUT_MS,
-			.max_answer = MAX_JOB,
-		},
-		ret_call, err);
+	return job_post_start(client, target, &post, ret_call, err);
+}
+
+int
+agent_job_bar(struct agent_client *client, const struct agent_target *target, const char *job_id,
+	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err)
+{
+	const struct job_post post = { job_id, "bar", GET_GUARD_MS, done, arg };
+
+	return job_post_start(client, target, &post, ret_call, err);
 }
 
 int
@@ -371,14 +417,32 @@ agent_health(struct agent_client *client, const struct agent_target *target, int
 
 	if (agent_peer_get(client, target, &peer, err) < 0)
 		return -1;
-	return call_start(call_create(peer, "", done, arg),
-		&(struct request){
+	return agent_request_start(peer,
+		&(struct agent_request){
 			.method = "GET",
 			.target = "/health",
 			.timeout_ms = timeout_ms,
 			.max_answer = MAX_HEALTH,
 		},
-		ret_call, err);
+		done, arg, ret_call, err);
+}
+
+int
+agent_job_list(struct agent_client *client, const struct agent_target *target, agent_done_f *done, void *arg,
+	struct agent_call **ret_call, struct err *err)
+{
+	struct agent_peer *peer;
+
+	if (agent_peer_get(client, target, &peer, err) < 0)
+		return -1;
+	return agent_request_start(peer,
+		&(struct agent_request){
+			.method = "GET",
+			.target = "/jobs",
+			.timeout_ms = GET_GUARD_MS,
+			.max_answer = MAX_LIST,
+		},
+		done, arg, ret_call, err);
 }
 
 void

@@ -193,6 +193,14 @@ agent_client_forget(struct agent_client *client, const char *sandbox_uid)
 	peer_retire(peer);
 }
 
+uint32_t
+agent_client_calls(const struct agent_client *client, const char *sandbox_uid)
+{
+	const struct agent_peer *peer = peer_find(client, sandbox_uid);
+
+	return peer != NULL ? peer->calls : 0;
+}
+
 static int
 peer_create(struct agent_client *client, const struct agent_target *target, struct agent_peer **ret_peer,
 	struct err *err)

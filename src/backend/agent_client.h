@@ -44,7 +44,8 @@ enum agent_outcome {
 	AGENT_JOB, /* `body` is the job as the agent knows it, ended or (get) still running */
 	AGENT_BUSY, /* its lane runs `busy_job`: nothing was started */
 	AGENT_STALE, /* the fence is older than `newest_fence`: nothing was started */
-	AGENT_UNKNOWN_JOB, /* get, cancel: the agent never had that job or has forgotten it */
+	AGENT_STDIN_CLOSED, /* stdin: nothing was written */
+	AGENT_UNKNOWN_JOB, /* get, cancel, output, stdin: the agent never had that job or has forgotten it */
 	AGENT_FORGOTTEN, /* exec: that job ran, and its result was acknowledged or dropped; it will not run again */
 	AGENT_REFUSED, /* the request itself is wrong (err says why): nothing was started */
 	AGENT_DENIED, /* wrong token or sandbox: this is not our agent */
@@ -54,10 +55,10 @@ enum agent_outcome {
 
 struct agent_answer {
 	enum agent_outcome outcome;
-	struct json_object *body; /* AGENT_JOB, or health; borrowed during the callback */
+	struct json_object *body; /* AGENT_JOB, or what was asked for; borrowed during the callback */
 	const char *busy_job;
 	uint64_t newest_fence;
-	const struct err *err; /* for the last five; never NULL then */
+	const struct err *err; /* for the last five and AGENT_STDIN_CLOSED; never NULL then */
 };
 typedef void agent_done_f(const struct agent_answer *answer, void *arg);
 
@@ -77,13 +78,47 @@ int agent_job_get(struct agent_client *client, const struct agent_target *target
 	int64_t wait_ms, agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err) MUSTCHECK;
 int agent_job_cancel(struct agent_client *client, const struct agent_target *target, const char *job_id,
 	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err) MUSTCHECK;
+/* AGENT_UNKNOWN_JOB: it never began, and never will, should a request for it still be on its way. */
+int agent_job_bar(struct agent_client *client, const struct agent_target *target, const char *job_id,
+	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err) MUSTCHECK;
 int agent_health(struct agent_client *client, const struct agent_target *target, int64_t timeout_ms,
 	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err) MUSTCHECK;
+/* All jobs that the agent keeps: `body` is {"jobs":[{"job_id","lane","fence","state"}]}. */
+int agent_job_list(struct agent_client *client, const struct agent_target *target, agent_done_f *done, void *arg,
+	struct agent_call **ret_call, struct err *err) MUSTCHECK;
+/* What a command has written so far; the answer is that of docs/agent-protocol.md. */
+struct agent_output_ask {
+	const char *job_id;
+	int64_t stdout_offset, stderr_offset; /* -1: not this stream */
+	uint32_t limit; /* bytes of each */
+	int64_t wait_ms; /* for a byte, or the end */
+	bool reader; /* all before the offsets has been taken: a command that waits for its reader goes on */
+};
+int
+agent_output_get(struct agent_client *client, const struct agent_target *target, const struct agent_output_ask *ask,
+	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err) MUSTCHECK;
+/*
+ * Bytes for a command's stdin; the answer comes once the agent has taken all of them. The same write_id again
+ * writes nothing and gets the first answer again, so a lost one can be asked for.
+ */
+struct agent_stdin_write {
+	const char *job_id;
+	const char *write_id;
+	const void *data; /* copied */
+	size_t len;
+	bool eof;
+	int64_t timeout_ms;
+};
+int agent_stdin_write(struct agent_client *client, const struct agent_target *target,
+	const struct agent_stdin_write *write, agent_done_f *done, void *arg, struct agent_call **ret_call,
+	struct err *err) MUSTCHECK;
 void agent_call_cancel(struct agent_call *call);
+/* Calls to that sandbox's agent that have no answer yet. */
+uint32_t agent_client_calls(const struct agent_client *client, const char *sandbox_uid);
 
 /*
  * The job's result is stored: the agent may forget it. Sent with the next exec to that agent or after a
- * second, whichever comes first; losing it costs the agent a little memory, nothing else.
+ * second, whichever comes first. A process that dies loses some, see domain/exec/exec_tidy.c.
  */
 void agent_job_ack(struct agent_client *client, const struct agent_target *target, const char *job_id);
 

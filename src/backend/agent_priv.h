@@ -58,6 +58,21 @@ void agent_peer_release(struct agent_peer *peer);
 /* name, value, ... for every request; valid as long as the peer. */
 void agent_peer_headers(const struct agent_peer *peer, const char *ret_headers[5]);
 
+/* --- agent_call.c --- */
+/* What differs between requests; the rest is the same for all. */
+struct agent_request {
+	const char *method;
+	const char *target;
+	const void *data; /* borrowed; NULL: no body */
+	size_t len;
+	bool is_json;
+	int64_t timeout_ms;
+	size_t max_answer;
+};
+/* An answer of 200 is AGENT_JOB, whatever it is about. */
+int agent_request_start(struct agent_peer *peer, const struct agent_request *request, agent_done_f *done, void *arg,
+	struct agent_call **ret_call, struct err *err) MUSTCHECK;
+
 /* --- agent_ack.c --- */
 void agent_peer_send_acks(struct agent_peer *peer);
 

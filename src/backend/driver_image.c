@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "backend/driver.h"
 
+#include "backend/image_reference.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "conf/config.h"
@@ -11,23 +12,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The path of "dir:/p" or "oci:/p[:tag]"; NULL for any other form. Its length without the tag is in *ret_len. */
+/* Images that are files here; in an archive's name the tag begins at the first colon, for it may be "name:tag". */
+static const struct form {
+	const char *head;
+	bool takes_tag, is_archive;
+} forms[] = {
+	{ "dir:", false, false },
+	{ "oci:", true, false },
+	{ "oci-archive:", true, true },
+	{ "docker-archive:", true, true },
+};
+
+/* The path behind "dir:" and its like, *ret_len without the tag; NULL: a name in a registry. */
 static const char *
-image_path(const char *image, size_t *ret_len)
+image_path(const char *image, size_t *ret_len, const struct form **ret_form)
 {
 	const char *path, *colon;
 
-	if (strncmp(image, "dir:", 4) == 0) {
-		path = image + 4;
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		if (strncmp(image, forms[i].head, strlen(forms[i].head)) != 0)
+			continue;
+		*ret_form = &forms[i];
+		path = image + strlen(forms[i].head);
+		colon = forms[i].is_archive ? strchr(path, ':') : strrchr(path, ':');
 		*ret_len = strlen(path);
+		if (forms[i].takes_tag && colon != NULL && (forms[i].is_archive || strchr(colon, '/') == NULL))
+			*ret_len = (size_t)(colon - path);
 		return path;
 	}
-	if (strncmp(image, "oci:", 4) != 0)
-		return NULL;
-	path = image + 4;
-	colon = strrchr(path, ':');
-	*ret_len = colon != NULL && strchr(colon, '/') == NULL ? (size_t)(colon - path) : strlen(path);
-	return path;
+	return NULL;
 }
 
 static bool
@@ -43,13 +56,15 @@ has_dotdot(const char *path)
 	return false;
 }
 
-/* A colon behind the last slash begins a tag, whatever follows it. */
+/* What stands behind the colon: a tag; of an archive also the whole name that an image has in there. */
 static bool
-has_good_tag(const char *tag)
+is_good_tag(const char *tag, const struct form *form)
 {
-	size_t len = strspn(tag, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+	size_t len = strspn(tag, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/:");
 
-	return len > 0 && len <= 128 && tag[len] == '\0';
+	if (!form->is_archive)
+		return image_tag_is_valid(tag);
+	return len > 0 && len < IMAGE_REFERENCE_SIZE && tag[len] == '\0';
 }
 
 static bool
@@ -93,11 +108,44 @@ check_allowed(const struct config *config, const char *image, const char *path, 
 		image);
 }
 
+static int
+check_file(const struct config *config, const char *image, bool trusted, struct err *err)
+{
+	const struct form *form = NULL;
+	char plain[PATH_MAX];
+	size_t len = 0;
+	const char *path = image_path(image, &len, &form);
+
+	if (len < sizeof plain) {
+		memcpy(plain, path, len);
+		plain[len] = '\0';
+	}
+	if (path[0] != '/' || len >= sizeof plain || has_dotdot(plain))
+		return err_set(
+			err, ERR_INVALID, "the path of image \"%s\" must be absolute and free of \"..\"", image);
+	if (path[len] == ':' && !is_good_tag(path + len + 1, form))
+		return err_set(err, ERR_INVALID,
+			"the tag of image \"%s\" must be 1 to 128 letters, digits, \".\", \"_\" or \"-\"", image);
+	return trusted ? 0 : check_allowed(config, image, plain, err);
+}
+
+/* What the operator has named, everybody may have. */
+static bool
+is_operators(const struct config *config, const char *image)
+{
+	for (size_t i = 0; i < config->image_prefetch.count; i++) {
+		if (strcmp(config->image_prefetch.items[i], image) == 0)
+			return true;
+	}
+	return strcmp(image, config->default_image) == 0;
+}
+
 int
 driver_image_resolve(const struct config *config, const char *image, char *ret_image, size_t size, struct err *err)
 {
-	const char *wanted = image, *path;
-	char plain[PATH_MAX];
+	bool trusted = is_operators(config, image);
+	const struct form *form;
+	const char *wanted = image;
 	size_t len;
 
 	if (strcmp(image, "default") == 0) {
@@ -106,25 +154,13 @@ driver_image_resolve(const struct config *config, const char *image, char *ret_i
 				"this server has no default image: name one, or set default_image in its "
 				"configuration");
 		wanted = config->default_image;
+		trusted = true;
 	}
-	path = image_path(wanted, &len);
-	if (path == NULL)
-		return err_set(err, ERR_INVALID,
-			"image \"%s\" is of no known form; this version takes \"default\", dir:/absolute/path and "
-			"oci:/absolute/path[:tag], no registry names",
-			image);
-	if (len < sizeof plain) {
-		memcpy(plain, path, len);
-		plain[len] = '\0';
-	}
-	if (path[0] != '/' || len >= sizeof plain || has_dotdot(plain))
-		return err_set(
-			err, ERR_INVALID, "the path of image \"%s\" must be absolute and free of \"..\"", image);
-	if (path[len] == ':' && !has_good_tag(path + len + 1))
-		return err_set(err, ERR_INVALID,
-			"the tag of image \"%s\" must be 1 to 128 letters, digits, \".\", \"_\" or \"-\"", image);
-	if (wanted == image && strcmp(image, config->default_image) != 0 &&
-		check_allowed(config, image, plain, err) != 0)
+	if (config_is_kubernetes(config))
+		return image_reference_for_nodes(config, wanted, trusted, ret_image, size, err);
+	if (image_path(wanted, &len, &form) == NULL)
+		return image_reference_resolve(config, wanted, trusted, ret_image, size, err);
+	if (check_file(config, wanted, trusted, err) != 0)
 		return -1;
 	if (!text_copy(ret_image, size, wanted))
 		return err_set(err, ERR_INVALID, "image \"%s\" is too long", image);

@@ -1,10 +1,10 @@
 /*
- * driver_local.c - the local driver: asks the spawner over its SEQPACKET socket.
+ * driver_local.c - both drivers: ask the process of this host that makes sandboxes, over its SEQPACKET socket.
  *
  * A request stays in the queue until its answer has come. When the connection
  * breaks it is simply asked again on the next one: create and destroy are
  * idempotent by uid. Only a list is not: half of one and half of another prove
- * nothing, so it ends with an error. What the spawner does not take for
+ * nothing, so it ends with an error, and so do resources; and what a sandbox takes is not worth a second try. What it does not take for
  * GIVE_UP_MS ends with ERR_UNAVAILABLE, and so does what was asked BREAKS_MAX
  * times without an answer: it may be what breaks the spawner.
  */
@@ -15,9 +15,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "conf/config.h"
 
 #include <errno.h>
+#include <event2/buffer.h>
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,7 @@ enum {
 	PAUSE_MIN_MS = 100,
 	PAUSE_MAX_MS = 2000,
 	GIVE_UP_MS = 30000,
+	STAT_GIVE_UP_MS = 1000,
 	BREAKS_MAX = 5,
 	SEND_BUFFER = 1 << 20,
 	READS_AT_ONCE = 64
@@ -77,8 +80,10 @@ local_judge_broken(struct local *local)
 		if (!request->broken)
 			continue;
 		request->broken = false;
-		if (request->op == SPAWN_LIST)
+		if (request->op == SPAWN_LIST || request->op == SPAWN_RESOURCES)
 			err_set(&err, ERR_UNAVAILABLE, "the connection broke in the middle of the list");
+		else if (request->op == SPAWN_STAT)
+			err_set(&err, ERR_UNAVAILABLE, "the connection broke before the answer");
 		else if (++request->breaks >= BREAKS_MAX)
 			err_set(&err, ERR_UNAVAILABLE,
 				"the process that makes sandboxes has died %d times at it; see the server's log",
@@ -263,15 +268,21 @@ local_create(struct driver *driver, const struct driver_spec *spec, driver_progr
 		.block_network = spec->block_network,
 		.cpu_milli = spec->cpu_milli,
 		.memory_bytes = spec->memory_bytes,
+		.disk_bytes = spec->disk_bytes,
 		.pids_max = spec->pids_max,
 		.env_len = (uint32_t)driver_env_size(spec->env),
 	};
 	struct local_request *request;
 
+	if (spec->egress != NULL)
+		create.egress = *spec->egress;
 	/* What does not fit is cut, and refused by the spawner as malformed; the domain bounds all of them. */
 	snprintf(create.id, sizeof create.id, "%s", spec->id);
 	snprintf(create.uid, sizeof create.uid, "%s", spec->uid);
 	snprintf(create.token, sizeof create.token, "%s", spec->token);
+	snprintf(create.line, sizeof create.line, "%s", spec->line);
+	snprintf(create.tenant, sizeof create.tenant, "%s", spec->tenant);
+	snprintf(create.labels, sizeof create.labels, "%s", spec->labels);
 	snprintf(create.image, sizeof create.image, "%s", spec->image);
 	snprintf(create.working_dir, sizeof create.working_dir, "%s", spec->working_dir);
 	request = local_ask(local, SPAWN_CREATE, &create, sizeof create, create.env_len);
@@ -318,6 +329,20 @@ local_watch(struct driver *driver, driver_item_f *gone, void *arg)
 }
 
 static void
+local_stat(struct driver *driver, const char *id, const char *uid, driver_usage_f *done, void *arg)
+{
+	struct spawn_target target = { 0 };
+	struct local_request *request;
+
+	snprintf(target.id, sizeof target.id, "%s", id);
+	snprintf(target.uid, sizeof target.uid, "%s", uid);
+	request = local_ask(local_of(driver), SPAWN_STAT, &target, sizeof target, 0);
+	request->give_up_ms = clock_boot_ms() + STAT_GIVE_UP_MS;
+	request->usage = done;
+	request->arg = arg;
+}
+
+static void
 local_host(struct driver *driver, driver_host_f *done, void *arg)
 {
 	struct spawn_header head = { 0 };
@@ -328,6 +353,36 @@ local_host(struct driver *driver, driver_host_f *done, void *arg)
 }
 
 static void
+local_resources(struct driver *driver, driver_resources_f *done, void *arg)
+{
+	struct spawn_header head = { 0 };
+	struct local_request *request = local_ask(local_of(driver), SPAWN_RESOURCES, &head, sizeof head, 0);
+
+	request->text = must_alloc(evbuffer_new());
+	request->resources = done;
+	request->arg = arg;
+}
+
+static void
+on_prefetch(const struct err *why, void *arg)
+{
+	(void)arg;
+	if (why != NULL)
+		log_warn("an image can't be prefetched: %s", why->msg);
+}
+
+static void
+local_prefetch(struct driver *driver, const char *image, bool first)
+{
+	struct spawn_prefetch order = { .first = first };
+	struct local_request *request;
+
+	snprintf(order.image, sizeof order.image, "%s", image);
+	request = local_ask(local_of(driver), SPAWN_PREFETCH, &order, sizeof order, 0);
+	request->done = on_prefetch;
+}
+
+static void
 local_free(struct driver *driver)
 {
 	struct local *local = local_of(driver);
@@ -335,7 +390,7 @@ local_free(struct driver *driver)
 
 	while ((request = TAILQ_FIRST(&local->requests)) != NULL) {
 		TAILQ_REMOVE(&local->requests, request, link);
-		free(request);
+		local_request_free(request);
 	}
 	if (local->fd >= 0) {
 		event_del(local->readable);
@@ -348,15 +403,15 @@ local_free(struct driver *driver)
 	free(local);
 }
 
-static const struct driver_ops local_ops = {
-	.name = "local",
-	.create = local_create,
-	.destroy = local_destroy,
-	.list = local_list,
-	.watch = local_watch,
-	.host = local_host,
-	.free = local_free,
-};
+#define LOCAL_OPS(text, more)                                                                                      \
+	{                                                                                                          \
+		.name = (text), .create = local_create, .destroy = local_destroy, .list = local_list,              \
+		.watch = local_watch, .host = local_host, .stat = local_stat, .prefetch = local_prefetch,          \
+		.free = local_free, .resources = (more)                                                            \
+	}
+
+static const struct driver_ops local_ops = LOCAL_OPS("local", NULL),
+			       kubernetes_ops = LOCAL_OPS("kubernetes", local_resources);
 
 int
 driver_local_create(
@@ -369,7 +424,7 @@ driver_local_create(
 		free(local);
 		return err_set(err, ERR_INVALID, "run_dir is too long for a socket: %s", config->run_dir);
 	}
-	local->driver.ops = &local_ops;
+	local->driver.ops = config_is_kubernetes(config) ? &kubernetes_ops : &local_ops;
 	local->base = base;
 	local->fd = -1;
 	local->pause_ms = PAUSE_MIN_MS;

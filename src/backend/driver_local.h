@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 struct event;
+struct evbuffer;
 
 /* Any answer fits. */
 union local_answer {
@@ -18,6 +19,8 @@ union local_answer {
 	struct spawn_reply reply;
 	struct spawn_item item;
 	struct spawn_host host;
+	struct spawn_usage usage;
+	struct spawn_piece piece;
 };
 
 struct local_request {
@@ -33,6 +36,9 @@ struct local_request {
 	driver_done_f *done;
 	driver_item_f *item;
 	driver_host_f *host;
+	driver_usage_f *usage;
+	driver_resources_f *resources;
+	struct evbuffer *text; /* what came of them; NULL: nobody asked for any */
 	void *arg;
 	size_t len;
 	char data[]; /* the message */
@@ -55,6 +61,8 @@ struct local {
 /* Takes it off the queue, calls it back and frees it. */
 void local_request_end(
 	struct local *local, struct local_request *request, const struct spawn_reply *reply, const struct err *why);
+/* Off the queue already. */
+void local_request_free(struct local_request *request);
 /* How long an answer of that kind is; 0: there is none. */
 size_t local_answer_size(uint32_t op);
 /* Hands an answer or event on to whom it is for; that one may change the queue, or free the driver's requests. */

@@ -3,10 +3,34 @@
 #include "backend/driver_local.h"
 
 #include "base/err.h"
+#include "base/json.h"
 
+#include <event2/buffer.h>
 #include <stdlib.h>
 
 /* --- the end of a request --- */
+
+void
+local_request_free(struct local_request *request)
+{
+	if (request->text != NULL)
+		evbuffer_free(request->text);
+	free(request);
+}
+
+static void
+resources_end(struct local_request *request, const struct err *why)
+{
+	size_t len = evbuffer_get_length(request->text);
+	struct json_object *resources = NULL;
+	struct err err;
+
+	if (why == NULL) {
+		resources = json_parse((const char *)evbuffer_pullup(request->text, -1), len, &err);
+		why = resources == NULL ? &err : NULL;
+	}
+	request->resources(resources, why, request->arg);
+}
 
 void
 local_request_end(
@@ -20,14 +44,21 @@ local_request_end(
 			.endpoint = reply->endpoint, .pid = (pid_t)reply->pid, .pid_start = reply->pid_start
 		};
 		request->created(&made, NULL, request->arg);
+	} else if (request->op == SPAWN_CREATE && why->code == ERR_EXISTS && reply != NULL) {
+		made.other_uid = reply->other_uid;
+		request->created(&made, why, request->arg);
 	} else if (request->op == SPAWN_CREATE) {
 		request->created(NULL, why, request->arg);
 	} else if (request->op == SPAWN_HOST) {
 		request->host(NULL, why, request->arg);
+	} else if (request->op == SPAWN_STAT) {
+		request->usage(NULL, why, request->arg);
+	} else if (request->op == SPAWN_RESOURCES) {
+		resources_end(request, why);
 	} else {
 		request->done(why, request->arg);
 	}
-	free(request);
+	local_request_free(request);
 }
 
 static struct local_request *
@@ -51,9 +82,11 @@ item_of(const struct spawn_item *item)
 		.uid = item->uid,
 		.pid = (pid_t)item->pid,
 		.pid_start = item->pid_start,
+		.known_ms = item->known_ms,
 		.alive = item->alive,
 		.oom_killed = item->oom_killed,
 		.wait_status = item->wait_status,
+		.reason = item->reason,
 	};
 }
 
@@ -69,7 +102,7 @@ on_done(struct local *local, struct local_request *request, const struct spawn_r
 		return;
 	}
 	err_set(&err, code, "%s", reply->message);
-	local_request_end(local, request, NULL, &err);
+	local_request_end(local, request, reply, &err);
 }
 
 static void
@@ -82,13 +115,37 @@ on_host(struct local *local, struct local_request *request, const struct spawn_h
 		.missing = answer->missing,
 		.cpu_milli = answer->cpu_milli,
 		.memory_bytes = answer->memory_bytes,
+		.networks = answer->networks,
 		.sandboxes = answer->sandboxes,
 		.creating = answer->creating,
 	};
 
 	TAILQ_REMOVE(&local->requests, request, link);
 	request->host(&host, NULL, request->arg);
-	free(request);
+	local_request_free(request);
+}
+
+static void
+on_usage(struct local *local, struct local_request *request, const struct spawn_usage *answer)
+{
+	struct driver_usage usage = {
+		.cpu_us = answer->cpu_us,
+		.memory_bytes = answer->memory_bytes,
+		.memory_peak_bytes = answer->memory_peak_bytes,
+		.pids = answer->pids,
+		.disk_bytes = answer->disk_bytes,
+	};
+
+	TAILQ_REMOVE(&local->requests, request, link);
+	request->usage(&usage, NULL, request->arg);
+	local_request_free(request);
+}
+
+static void
+on_piece(struct local_request *request, const struct spawn_piece *piece)
+{
+	if (piece->len <= sizeof piece->text && evbuffer_add(request->text, piece->text, piece->len) != 0)
+		abort();
 }
 
 size_t
@@ -100,9 +157,14 @@ local_answer_size(uint32_t op)
 		return sizeof(struct spawn_reply);
 	case SPAWN_ITEM:
 	case SPAWN_GONE:
+	case SPAWN_SILENT:
 		return sizeof(struct spawn_item);
 	case SPAWN_HOST_INFO:
 		return sizeof(struct spawn_host);
+	case SPAWN_USAGE:
+		return sizeof(struct spawn_usage);
+	case SPAWN_PIECE:
+		return sizeof(struct spawn_piece);
 	default:
 		return 0;
 	}
@@ -114,7 +176,7 @@ local_on_answer(struct local *local, const union local_answer *answer)
 	struct local_request *request = request_find(local, answer->head.seq);
 	struct driver_item item;
 
-	if (answer->head.op == SPAWN_GONE) {
+	if (answer->head.op == SPAWN_GONE || answer->head.op == SPAWN_SILENT) {
 		item = item_of(&answer->item);
 		if (local->gone != NULL)
 			local->gone(&item, local->gone_arg);
@@ -123,11 +185,15 @@ local_on_answer(struct local *local, const union local_answer *answer)
 	} else if (answer->head.op == SPAWN_DONE) {
 		on_done(local, request, &answer->reply);
 	} else if (answer->head.op == SPAWN_PROGRESS && request->progress != NULL) {
-		request->progress(answer->reply.message, request->arg);
+		request->progress(answer->reply.message, answer->reply.wait == SPAWN_WAIT_PLACE, request->arg);
 	} else if (answer->head.op == SPAWN_ITEM && request->item != NULL) {
 		item = item_of(&answer->item);
 		request->item(&item, request->arg);
 	} else if (answer->head.op == SPAWN_HOST_INFO && request->op == SPAWN_HOST) {
 		on_host(local, request, &answer->host);
+	} else if (answer->head.op == SPAWN_USAGE && request->op == SPAWN_STAT) {
+		on_usage(local, request, &answer->usage);
+	} else if (answer->head.op == SPAWN_PIECE && request->op == SPAWN_RESOURCES) {
+		on_piece(request, &answer->piece);
 	}
 }

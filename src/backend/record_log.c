@@ -6,7 +6,11 @@
  * so. Who loses in the index takes its bytes back. A process killed between the
  * steps leaves a record without the mark, and if another process then keeps one of
  * the same key, that one has it: so a rebuilt index prefers marked records and says
- * the same as the lost one. Nothing is synced per record: what is kept survives the
+ * the same as the lost one. A group goes the same way step by step: all bytes, all entries,
+ * all marks. It is all bytes first that makes a group no weaker than its records one by
+ * one: whoever is killed on the way has told nobody of any of them (record_batch.h), and
+ * what stands unmarked is what a single record killed there would be. One that loses in the
+ * index is marked as taken back, because others stand behind it. Nothing is synced per record: what is kept survives the
  * death of any process; of a machine that loses power, the last seconds may be gone.
  *
  * A log is used by one thread of one process. After a fork the child makes a segment
@@ -18,6 +22,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/fork.h"
 #include "base/id.h"
 #include "base/log.h"
 
@@ -27,7 +32,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { DEFAULT_SEGMENT_BYTES = 32 << 20, SEGMENT_AGE_MS = 5 * 60 * 1000 };
+enum { DEFAULT_SEGMENT_BYTES = 32 << 20, SEGMENT_AGE_MS = 5 * 60 * 1000, FULL_PAUSE_MS = 1000, LOCK_TRIES = 100 };
 
 int
 record_log_open(const struct record_log_options *options, struct shm_index *index, struct record_log **ret_log,
@@ -47,6 +52,8 @@ record_log_open(const struct record_log_options *options, struct shm_index *inde
 	log->segment.fd = -1;
 	log->segment_bytes = options->segment_bytes > 0 ? options->segment_bytes : DEFAULT_SEGMENT_BYTES;
 	log->max_bytes = options->max_bytes;
+	log->keep = options->keep;
+	log->keep_ended_s = options->keep_ended_s;
 	*ret_log = log;
 	return 0;
 }
@@ -72,13 +79,13 @@ lock_segment(struct record_log *log, uint64_t bytes, struct err *err)
 {
 	struct segment *segment = &log->segment;
 
-	if (segment->fd >= 0 && segment->owner != getpid())
+	if (segment->fd >= 0 && segment->owner != fork_pid())
 		segment_forget(segment);
 	if (segment->fd >= 0 &&
 		((segment->size > segment_first() && segment->size + bytes > (uint64_t)log->segment_bytes) ||
 			clock_boot_ms() - segment->made_ms > SEGMENT_AGE_MS))
 		segment_close(segment);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < LOCK_TRIES; i++) {
 		if (segment->fd < 0 && segment_create(log->dirfd, log->index, segment, err) < 0)
 			return -1;
 		if (segment_lock(segment, err) == 0)
@@ -88,22 +95,51 @@ lock_segment(struct record_log *log, uint64_t bytes, struct err *err)
 	return -1;
 }
 
-static int
-put_in_index(
-	struct record_log *log, const struct record_head *head, struct record_location *location, struct err *err)
+/* Room in a full index; in vain, that is tried again after a pause. */
+static bool
+make_room(struct record_log *log)
 {
-	int rc = record_index_put(log->index, &head->key, head->expires_at, location, err);
+	int64_t now_ms = clock_boot_ms();
+	double now = clock_steady();
 
-	if (rc < 0 && err->code == ERR_BUSY) {
-		record_index_make_room(log->index, clock_wall());
-		rc = record_index_put(log->index, &head->key, head->expires_at, location, err);
+	if (log->full_ms != 0 && now_ms - log->full_ms < FULL_PAUSE_MS)
+		return false;
+	/* Without keep all have ended, the youngest within the second that is rounded up to. */
+	if (record_index_make_room(log->index, now, log->keep ? now - (double)log->keep_ended_s : now + 2))
+		return true;
+	log->full_ms = now_ms;
+	return false;
+}
+
+/* A record of a log without keep is of something that has ended. */
+static struct record_life
+life_of(const struct record_log *log, const struct record_head *head)
+{
+	return (struct record_life){ .expires_at = head->expires_at, .ended_at = log->keep ? 0 : head->written_at };
+}
+
+/* instead: the record of that key whose place it takes; NULL: there must be none. */
+static int
+put_in_index(struct record_log *log, const struct record_head *head, const struct record_location *instead,
+	struct record_location *location, struct err *err)
+{
+	struct record_life life = life_of(log, head);
+
+	for (bool again = false;; again = true) {
+		int rc;
+
+		if (instead != NULL)
+			rc = record_index_move(log->index, &head->key, &life, instead, location, err);
+		else
+			rc = record_index_put(log->index, &head->key, &life, location, err);
+		if (rc == 0 || err->code != ERR_BUSY || again || !make_room(log))
+			return rc;
 	}
-	return rc;
 }
 
 static int
 append_locked(struct record_log *log, struct record_head *head, const void *data,
-	struct record_location *ret_location, struct err *err)
+	const struct record_location *instead, struct record_location *ret_location, struct err *err)
 {
 	struct segment *segment = &log->segment;
 	struct record_location location = {
@@ -113,7 +149,7 @@ append_locked(struct record_log *log, struct record_head *head, const void *data
 
 	if (segment_append(segment, head, data, err) < 0)
 		return -1;
-	if (head->indexed && put_in_index(log, head, &location, err) < 0) {
+	if (head->indexed && put_in_index(log, head, instead, &location, err) < 0) {
 		segment_rewind(segment, offset);
 		if (err->code == ERR_EXISTS)
 			*ret_location = location;
@@ -134,7 +170,7 @@ record_log_append(struct record_log *log, enum record_kind kind, const struct re
 		.indexed = indexed,
 		.key = *key,
 		.expires_at = expires_at,
-		.written_at = clock_wall(),
+		.written_at = clock_steady(),
 		.length = (uint32_t)len,
 	};
 	int rc;
@@ -146,9 +182,143 @@ record_log_append(struct record_log *log, enum record_kind kind, const struct re
 		return err_set(err, ERR_EXISTS, "a record of that key was there first");
 	if (lock_segment(log, sizeof head + len, err) < 0)
 		return -1;
-	rc = append_locked(log, &head, data, ret_location, err);
+	rc = append_locked(log, &head, data, NULL, ret_location, err);
 	segment_unlock(&log->segment);
 	return rc;
+}
+
+/* --- appending many --- */
+
+/* The time at which the last of them expires. */
+static double
+group_expires_at(const char *bytes, size_t len)
+{
+	struct record_head head;
+	double latest = 0;
+
+	for (size_t at = 0; at < len; at += sizeof head + head.length) {
+		memcpy(&head, bytes + at, sizeof head);
+		if (head.expires_at > latest)
+			latest = head.expires_at;
+	}
+	return latest;
+}
+
+/* True when one of them is indexed, so that the heads say now what became of it. */
+static bool
+group_put_in_index(struct record_log *log, char *bytes, size_t len, const struct record_location *first)
+{
+	struct record_head head;
+	bool any = false;
+
+	for (size_t at = 0; at < len; at += sizeof head + head.length) {
+		struct record_location location = { .segment = first->segment, .offset = first->offset + at };
+		struct err err;
+
+		memcpy(&head, bytes + at, sizeof head);
+		if (!head.indexed)
+			continue;
+		location.length = head.length;
+		any = true;
+		segment_head_decide(&head, put_in_index(log, &head, NULL, &location, &err) == 0);
+		memcpy(bytes + at, &head, sizeof head);
+	}
+	return any;
+}
+
+int
+record_log_append_group(
+	struct record_log *log, char *bytes, size_t len, struct record_location *ret_first, struct err *err)
+{
+	struct segment *segment = &log->segment;
+	int rc;
+
+	if (lock_segment(log, len, err) < 0)
+		return -1;
+	*ret_first = (struct record_location){ .segment = segment->number, .offset = segment->size };
+	rc = segment_append_group(segment, bytes, len, group_expires_at(bytes, len), err);
+	if (rc == 0 && group_put_in_index(log, bytes, len, ret_first))
+		segment_commit_group(segment, bytes, len);
+	segment_unlock(segment);
+	return rc;
+}
+
+/* --- taking back --- */
+
+static int
+open_for_marks(struct record_log *log, uint32_t number)
+{
+	char name[SEGMENT_NAME_SIZE];
+
+	segment_name(number, name);
+	return openat(log->dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+}
+
+/* On disk, too: a new index must not know it. */
+static void
+take_back(struct record_log *log, const struct record_key *key, const struct record_location *location)
+{
+	struct record_head head;
+	AUTO_FD fd = open_for_marks(log, location->segment);
+
+	if (fd >= 0 && segment_read_head(fd, location->offset, &head) && memcmp(&head.key, key, sizeof *key) == 0)
+		segment_take_back(fd, location->offset);
+}
+
+int
+record_log_replace(struct record_log *log, enum record_kind kind, const struct record_key *key, double expires_at,
+	const void *data, size_t len, struct record_location *location, struct err *err)
+{
+	struct record_location instead = *location;
+	struct record_head head = {
+		.kind = (uint16_t)kind,
+		.indexed = true,
+		.key = *key,
+		.expires_at = expires_at,
+		.written_at = clock_steady(),
+		.length = (uint32_t)len,
+	};
+	int rc;
+
+	if (len > RECORD_MAX_BYTES)
+		return err_set(
+			err, ERR_TOO_LARGE, "a record of %zu bytes is over the limit of %d", len, RECORD_MAX_BYTES);
+	if (lock_segment(log, sizeof head + len, err) < 0)
+		return -1;
+	rc = append_locked(log, &head, data, &instead, location, err);
+	segment_unlock(&log->segment);
+	if (rc == 0)
+		take_back(log, key, &instead);
+	return rc;
+}
+
+void
+record_log_release(struct record_log *log, const struct record_key *key, const struct record_location *location)
+{
+	if (record_index_drop_at(log->index, key, location))
+		take_back(log, key, location);
+}
+
+/*
+ * The end is marked in the record for a new index. Should the record have been replaced just now, its mark says
+ * "ended" instead of "taken back"; the one that replaced it was written later, and that is the one a new index takes.
+ */
+void
+record_log_settle(struct record_log *log, const struct record_key *key, const struct record_life *life)
+{
+	const struct segment *mine = &log->segment;
+	struct record_location place;
+	AUTO_FD fd = -1;
+
+	if (!record_index_settle(log->index, key, life, &place))
+		return;
+	if (mine->fd >= 0 && mine->owner == fork_pid() && mine->number == place.segment) {
+		segment_mark_ended(mine->fd, place.offset, life->ended_at);
+		return;
+	}
+	fd = open_for_marks(log, place.segment);
+	if (fd >= 0)
+		segment_mark_ended(fd, place.offset, life->ended_at);
 }
 
 /* --- reading --- */
@@ -248,9 +418,16 @@ record_log_find(struct record_log *log, enum record_kind kind, const struct reco
 {
 	struct record_location location;
 
-	if (!record_index_get(log->index, key, clock_wall(), &location))
+	if (!record_index_get(log->index, key, clock_steady(), &location))
 		return err_set(err, ERR_NOT_FOUND, "no such record");
 	return record_log_read(log, kind, key, &location, ret_data, ret_len, err);
+}
+
+bool
+record_log_locate(struct record_log *log, const struct record_key *key, struct record_location *ret_location,
+	struct record_life *ret_life)
+{
+	return record_index_find(log->index, key, clock_steady(), ret_location, ret_life);
 }
 
 /* --- keys --- */

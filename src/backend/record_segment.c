@@ -9,6 +9,7 @@
 #include "backend/record_segment.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fork.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,14 @@
 #include <sys/uio.h>
 #include <zlib.h>
 
-enum { SEGMENT_MAGIC = 0x4f4c4f47, RECORD_MAGIC = 0x4f524543, COMMITTED = 0x434d4954, SEALED = 0x5345414c };
+enum {
+	SEGMENT_MAGIC = 0x4f4c4f47,
+	RECORD_MAGIC = 0x4f524543,
+	COMMITTED = 0x434d4954,
+	TAKEN_BACK = 0x4241434b,
+	SEALED = 0x5345414c,
+	ENDED_FROM = 1577836800 /* the year 2020: above the other marks, and no end was before it */
+};
 enum { EXPIRY_STEP_S = 10, FLUSH_BYTES = 1 << 20, CHECK_BYTES = 256 << 10, CREATE_TRIES = 1000 };
 
 struct segment_head {
@@ -137,7 +145,7 @@ segment_create(int dirfd, struct shm_index *index, struct segment *ret_segment, 
 	*ret_segment = (struct segment){
 		.fd = STEAL_FD(fd),
 		.number = number,
-		.owner = getpid(),
+		.owner = fork_pid(),
 		.size = sizeof head,
 		.made_ms = clock_boot_ms(),
 	};
@@ -157,7 +165,7 @@ segment_close(struct segment *segment)
 {
 	uint32_t sealed = SEALED;
 
-	if (segment->fd >= 0 && segment->owner == getpid() && fdatasync(segment->fd) == 0)
+	if (segment->fd >= 0 && segment->owner == fork_pid() && fdatasync(segment->fd) == 0)
 		(void)write_one(segment->fd, &sealed, sizeof sealed, offsetof(struct segment_head, sealed));
 	segment_forget(segment);
 }
@@ -203,6 +211,48 @@ round_expiry(double expires_at)
 	return (double)(((int64_t)expires_at / EXPIRY_STEP_S + 1) * EXPIRY_STEP_S);
 }
 
+void
+segment_head_seal(struct record_head *head, const void *data)
+{
+	head->magic = RECORD_MAGIC;
+	head->committed = 0;
+	head->data_crc = checksum(data, head->length);
+	head->head_crc = checksum(head, offsetof(struct record_head, head_crc));
+}
+
+void
+segment_head_decide(struct record_head *head, bool stands)
+{
+	head->committed = stands ? COMMITTED : TAKEN_BACK;
+}
+
+bool
+segment_head_stands(const struct record_head *head)
+{
+	return !head->indexed || head->committed == COMMITTED;
+}
+
+static int
+append_parts(struct segment *segment, struct iovec *parts, int count, double expires_at, struct err *err)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < count; i++)
+		bytes += parts[i].iov_len;
+	if (expires_at > segment->expires_at) {
+		segment->expires_at = round_expiry(expires_at);
+		segment_set_expires_at(segment->fd, segment->expires_at);
+	}
+	if (write_at(segment->fd, parts, count, segment->size) < 0) {
+		err_set_errno(err, errno, "write to the job store");
+		segment_rewind(segment, segment->size);
+		return -1;
+	}
+	segment->size += bytes;
+	start_flushing(segment);
+	return 0;
+}
+
 int
 segment_append(struct segment *segment, struct record_head *head, const void *data, struct err *err)
 {
@@ -211,22 +261,22 @@ segment_append(struct segment *segment, struct record_head *head, const void *da
 		{ .iov_base = (void *)(uintptr_t)data, .iov_len = head->length },
 	};
 
-	head->magic = RECORD_MAGIC;
-	head->committed = 0;
-	head->data_crc = checksum(data, head->length);
-	head->head_crc = checksum(head, offsetof(struct record_head, head_crc));
-	if (head->expires_at > segment->expires_at) {
-		segment->expires_at = round_expiry(head->expires_at);
-		segment_set_expires_at(segment->fd, segment->expires_at);
-	}
-	if (write_at(segment->fd, parts, head->length > 0 ? 2 : 1, segment->size) < 0) {
-		err_set_errno(err, errno, "write to the job store");
-		segment_rewind(segment, segment->size);
-		return -1;
-	}
-	segment->size += sizeof *head + head->length;
-	start_flushing(segment);
-	return 0;
+	segment_head_seal(head, data);
+	return append_parts(segment, parts, head->length > 0 ? 2 : 1, head->expires_at, err);
+}
+
+int
+segment_append_group(struct segment *segment, char *bytes, size_t len, double expires_at, struct err *err)
+{
+	struct iovec part = { .iov_base = bytes, .iov_len = len };
+
+	return append_parts(segment, &part, 1, expires_at, err);
+}
+
+void
+segment_commit_group(struct segment *segment, char *bytes, size_t len)
+{
+	(void)write_one(segment->fd, bytes, len, segment->size - len);
 }
 
 void
@@ -236,6 +286,23 @@ segment_commit(struct segment *segment, uint64_t offset)
 
 	(void)write_one(
 		segment->fd, &committed, sizeof committed, offset + offsetof(struct record_head, committed));
+}
+
+void
+segment_take_back(int fd, uint64_t offset)
+{
+	uint32_t taken_back = TAKEN_BACK;
+
+	(void)write_one(fd, &taken_back, sizeof taken_back, offset + offsetof(struct record_head, committed));
+}
+
+void
+segment_mark_ended(int fd, uint64_t offset, double ended_at)
+{
+	uint32_t second = ended_at < (double)UINT32_MAX ? (uint32_t)ended_at : 0;
+
+	if (second >= ENDED_FROM)
+		(void)write_one(fd, &second, sizeof second, offset + offsetof(struct record_head, committed));
 }
 
 void
@@ -272,7 +339,10 @@ segment_read_head(int fd, uint64_t offset, struct record_head *ret_head)
 		head.head_crc != checksum(&head, offsetof(struct record_head, head_crc)) ||
 		head.length > RECORD_MAX_BYTES)
 		return false;
-	head.committed = head.committed == COMMITTED;
+	if (head.committed == TAKEN_BACK)
+		head.indexed = false;
+	if (head.committed < ENDED_FROM)
+		head.committed = head.committed == COMMITTED;
 	*ret_head = head;
 	return true;
 }

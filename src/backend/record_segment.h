@@ -37,7 +37,8 @@ struct record_head {
 	uint32_t length; /* of the data behind it */
 	uint32_t data_crc;
 	uint32_t head_crc; /* of all above */
-	uint32_t committed; /* it was in the index; see record_log.c */
+	uint32_t
+		committed; /* it was in the index; see record_log.c. As read: 0: not; 1; later: it has ended then */
 };
 
 /* A segment that this process appends to. */
@@ -67,6 +68,20 @@ void segment_unlock(struct segment *segment);
 /* With the lock; on failure the file is as it was. Checksums are filled in. */
 int segment_append(struct segment *segment, struct record_head *head, const void *data, struct err *err) MUSTCHECK;
 void segment_commit(struct segment *segment, uint64_t offset);
+
+/* Many records at once, their sealed heads and data one behind the other: with the lock, else as above. */
+void segment_head_seal(struct record_head *head, const void *data);
+int segment_append_group(
+	struct segment *segment, char *bytes, size_t len, double expires_at, struct err *err) MUSTCHECK;
+/* Each head says then whether its record is in the index; the group is still the last of the file. */
+void segment_head_decide(struct record_head *head, bool stands);
+bool segment_head_stands(const struct record_head *head);
+void segment_commit_group(struct segment *segment, char *bytes, size_t len);
+
+/* Of a record that was in the index and is not any more: a new index passes it over. */
+void segment_take_back(int fd, uint64_t offset);
+/* What an indexed record stands for has ended, at that time (wall clock). */
+void segment_mark_ended(int fd, uint64_t offset, double ended_at);
 /* With the lock: takes the last record back. */
 void segment_rewind(struct segment *segment, uint64_t offset);
 

@@ -2,13 +2,15 @@
  * record_sweep.c - filling the index from the log, and removing old segments.
  *
  * A segment goes as a whole: when its head says that all it holds has expired, or,
- * oldest first, when the log is over its budget. It must not go while a live job's
+ * oldest first, when the log is over its budget; in a log that keeps also when the
+ * index knows none of its records, which bounds it by the size of the index. It must not go while a live job's
  * description may stand in it: the caller names the oldest segment that is needed,
  * and a description that was kept but whose job the caller has not seen yet is
  * younger than its own expiry (expiring) and than GRACE_S (budget).
  */
 /* SPDX-License-Identifier: MIT */
 #include "backend/record_log_impl.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -85,8 +87,8 @@ open_for_change(struct record_log *log, uint32_t number)
 static bool
 is_better(const struct record_head *head, const struct record_head *other)
 {
-	if (head->committed != other->committed)
-		return head->committed;
+	if ((head->committed != 0) != (other->committed != 0))
+		return head->committed != 0;
 	return head->written_at > other->written_at;
 }
 
@@ -99,23 +101,36 @@ other_is_worse(struct record_log *log, const struct record_head *head, const str
 	return fd < 0 || !segment_read_head(fd, other->offset, &their) || is_better(head, &their);
 }
 
+/* Nothing lives on without the shared memory: what had not ended has ended by now. */
+static struct record_life
+life_of(const struct record_log *log, const struct record_head *head)
+{
+	struct record_life life = { .expires_at = head->expires_at, .ended_at = head->written_at };
+
+	if (log->keep)
+		life.ended_at = head->committed > 1 ? (double)head->committed : clock_steady();
+	return life;
+}
+
 static int
 index_record(struct record_log *log, const struct record_head *head, const struct record_location *place,
 	struct err *err)
 {
 	struct record_location location = *place;
-	int rc = record_index_put(log->index, &head->key, head->expires_at, &location, err);
+	struct record_life life = life_of(log, head);
+	int rc = record_index_put(log->index, &head->key, &life, &location, err);
 
-	if (rc < 0 && err->code == ERR_BUSY) {
-		record_index_make_room(log->index, clock_wall());
-		return record_index_put(log->index, &head->key, head->expires_at, &location, err);
-	}
+	/* What may have run to the end of the shared memory is looked for in all segments, what had ended gives way. */
+	if (rc < 0 && err->code == ERR_BUSY && log->keep && head->committed > 1)
+		return 0;
+	if (rc < 0 && err->code == ERR_BUSY && record_index_make_room(log->index, clock_steady(), life.ended_at))
+		rc = record_index_put(log->index, &head->key, &life, &location, err);
 	if (rc < 0 && err->code == ERR_EXISTS) {
 		if (!other_is_worse(log, head, &location))
 			return 0;
 		record_index_drop(log->index, &head->key);
 		location = *place;
-		return record_index_put(log->index, &head->key, head->expires_at, &location, err);
+		return record_index_put(log->index, &head->key, &life, &location, err);
 	}
 	return rc;
 }
@@ -154,19 +169,19 @@ int
 record_log_rebuild(struct record_log *log, struct err *err)
 {
 	struct segment_list list;
-	double now = clock_wall();
+	double now = clock_steady();
 	int rc = 0;
 
 	if (list_segments(log, &list, err) < 0)
 		return -1;
 	if (list.count > 0)
 		record_index_raise_segment(log->index, list.numbers[list.count - 1]);
-	/* The newest first: what does not fit into the index is the oldest. */
+	/* The newest first: what does not fit into the index is the oldest, but for those of one segment. */
 	for (size_t i = list.count; i-- > 0 && rc == 0;)
 		rc = scan_segment(log, list.numbers[i], now, err);
 	free(list.numbers);
 	if (rc < 0 && err->code == ERR_BUSY) {
-		log_warn("job store: %s; older ones are forgotten", err->msg);
+		log_warn("record log: %s; older ones are forgotten", err->msg);
 		rc = 0;
 	}
 	return rc;
@@ -243,6 +258,22 @@ remove_over_budget(struct record_log *log, const struct segment_list *list, int6
 	return oldest;
 }
 
+/*
+ * Removes what the index knows nothing of. A record gets into the index under the lock of its file and right after
+ * its bytes: what was last written GRACE_S ago and had no entry when this looked has none now.
+ */
+static void
+remove_unused(struct record_log *log, const struct segment_list *list)
+{
+	AUTO_FREE bool *used = alloc_zero(list->count + 1, sizeof *used);
+	int64_t size;
+
+	record_index_mark_used(log->index, list->numbers, list->count, used);
+	for (size_t i = 0; i < list->count; i++)
+		if (!used[i])
+			remove_if(log, list->numbers[i], REMOVE_OLD, 0, &size);
+}
+
 int
 record_log_sweep(struct record_log *log, double now, uint32_t live_from, struct err *err)
 {
@@ -254,7 +285,9 @@ record_log_sweep(struct record_log *log, double now, uint32_t live_from, struct 
 		return -1;
 	bytes = remove_expired(log, &list, now, live_from);
 	oldest = remove_over_budget(log, &list, bytes, live_from);
-	free(list.numbers);
 	record_index_purge(log->index, now, oldest);
+	if (log->keep)
+		remove_unused(log, &list);
+	free(list.numbers);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /*
  * resources.c - is this host fit to serve, and what does it have to give?
  *
- * The driver is asked each time; an answer that does not come within two seconds
- * is an answer too.
+ * The driver is asked each time; an answer that does not come in time is an answer
+ * too. A cluster's lists may take longer than a look at this host.
  */
 /* SPDX-License-Identifier: MIT */
 #include "domain/resources.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOST_TIMEOUT_MS = 2000 };
+enum { HOST_TIMEOUT_MS = 2000, LISTS_TIMEOUT_MS = 10000 };
 
 typedef void
 host_answer_f(struct service *service, const struct driver_host *host, const struct err *why, void *arg);
@@ -30,6 +30,7 @@ struct host_ask {
 	LIST_ENTRY(host_ask) link;
 	struct service *service;
 	struct event *timer;
+	int64_t timeout_ms;
 	host_answer_f *answer; /* NULL: told already */
 	union {
 		service_ready_f *ready;
@@ -74,6 +75,7 @@ host_on_answer(const struct driver_host *host, const struct err *why, void *arg)
 	if (why == NULL) {
 		ask->service->host_cpu_milli = host->cpu_milli;
 		ask->service->host_memory_bytes = host->memory_bytes;
+		ask->service->host_networks = host->networks;
 	}
 	host_ask_tell(ask, host, why);
 	host_ask_free(ask);
@@ -88,12 +90,12 @@ host_on_timeout(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	err_set(&err, ERR_UNAVAILABLE, "the %s driver did not answer within %d s", ask->service->driver->ops->name,
-		HOST_TIMEOUT_MS / 1000);
+		(int)(ask->timeout_ms / 1000));
 	host_ask_tell(ask, NULL, &err);
 }
 
 static struct host_ask *
-host_ask_new(struct service *service, host_answer_f *answer, void *arg)
+host_ask_new(struct service *service, int64_t timeout_ms, host_answer_f *answer, void *arg)
 {
 	struct host_ask *ask = alloc_zero(1, sizeof *ask);
 
@@ -101,7 +103,8 @@ host_ask_new(struct service *service, host_answer_f *answer, void *arg)
 	ask->answer = answer;
 	ask->arg = arg;
 	ask->timer = service_timer(service, host_on_timeout, ask);
-	service_timer_set(ask->timer, HOST_TIMEOUT_MS);
+	ask->timeout_ms = timeout_ms;
+	service_timer_set(ask->timer, timeout_ms);
 	LIST_INSERT_HEAD(&service->host_asks, ask, link);
 	return ask;
 }
@@ -117,7 +120,7 @@ host_ask_send(struct host_ask *ask)
 void
 service_learn_host(struct service *service)
 {
-	host_ask_send(host_ask_new(service, NULL, NULL));
+	host_ask_send(host_ask_new(service, HOST_TIMEOUT_MS, NULL, NULL));
 }
 
 /* --- ready? --- */
@@ -145,7 +148,7 @@ ready_on_host(struct service *service, const struct driver_host *host, const str
 void
 service_check_ready(struct service *service, service_ready_f *done, void *arg)
 {
-	struct host_ask *ask = host_ask_new(service, ready_on_host, arg);
+	struct host_ask *ask = host_ask_new(service, HOST_TIMEOUT_MS, ready_on_host, arg);
 
 	ask->done.ready = done;
 	host_ask_send(ask);
@@ -164,19 +167,19 @@ amount_json(int64_t cpu_milli, int64_t memory_bytes)
 }
 
 static struct json_object *
-pod_json(const struct sandbox_record *record)
+pod_json(const struct service *service, const struct sandbox_record *record)
 {
 	struct json_object *pod = json_object_new_object();
 	char name[sizeof "sandbox-" + SANDBOX_ID_SIZE];
 	const char *phase = "Running";
 
-	if (record->status == SANDBOX_PENDING || record->status == SANDBOX_UNSCHEDULABLE)
+	if (sandbox_is_being_made(record))
 		phase = "Pending";
 	else if (record->status == SANDBOX_FAILED)
 		phase = "Failed";
 	snprintf(name, sizeof name, "sandbox-%s", record->id);
 	json_object_object_add(pod, "name", json_object_new_string(name));
-	json_object_object_add(pod, "namespace", json_object_new_string("local"));
+	json_object_object_add(pod, "namespace", json_object_new_string(service_namespace(service)));
 	json_object_object_add(pod, "phase", json_object_new_string(phase));
 	json_object_object_add(pod, "cpu_request", json_object_new_double((double)record->cpu_milli / 1000));
 	json_object_object_add(pod, "memory_request_bytes", json_object_new_int64(record->memory_bytes));
@@ -194,9 +197,9 @@ pods_json(struct service *service, int64_t *ret_cpu_milli, int64_t *ret_memory_b
 	*ret_cpu_milli = *ret_memory_bytes = 0;
 	for (uint32_t slot = 0; slot < bound; slot++) {
 		if (!sandbox_table_read(service_sandboxes(service), slot, &record) ||
-			record.status == SANDBOX_DOUBTFUL)
+			record.status == SANDBOX_DOUBTFUL || sandbox_is_foreign(&record))
 			continue;
-		json_object_array_add(pods, pod_json(&record));
+		json_object_array_add(pods, pod_json(service, &record));
 		if (record.status == SANDBOX_FAILED)
 			continue;
 		*ret_cpu_milli += record.cpu_milli;
@@ -251,11 +254,32 @@ resources_on_host(struct service *service, const struct driver_host *host, const
 	ask->done.resources(body, NULL, ask->arg);
 }
 
+/* The driver has it all: more than one host's, or another's. */
+static void
+resources_on_lists(struct json_object *resources, const struct err *why, void *arg)
+{
+	struct host_ask *ask = arg;
+
+	if (ask->answer == NULL)
+		json_object_put(resources);
+	else if (why != NULL)
+		host_ask_tell(ask, NULL, why);
+	else
+		ask->done.resources(resources, NULL, ask->arg);
+	host_ask_free(ask);
+}
+
 void
 service_resources(struct service *service, service_resources_f *done, void *arg)
 {
-	struct host_ask *ask = host_ask_new(service, resources_on_host, arg);
+	struct driver *driver = service->driver;
+	bool has_lists = driver->ops->resources != NULL;
+	struct host_ask *ask = host_ask_new(
+		service, has_lists ? LISTS_TIMEOUT_MS : HOST_TIMEOUT_MS, resources_on_host, arg);
 
 	ask->done.resources = done;
-	host_ask_send(ask);
+	if (has_lists)
+		driver->ops->resources(driver, resources_on_lists, ask);
+	else
+		host_ask_send(ask);
 }

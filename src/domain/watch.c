@@ -34,6 +34,25 @@ watch_remove(struct watch *watch)
 	watch->armed = false;
 }
 
+static bool
+slot_is_watched(const struct watch_table *table, enum notify_kind kind, uint32_t slot)
+{
+	const struct watch *watch;
+
+	LIST_FOREACH(watch, &table->buckets[kind][slot % WATCH_BUCKETS], link)
+	if (watch->slot == slot)
+		return true;
+	return false;
+}
+
+void
+watch_post(struct watch_table *table, enum notify_kind kind, uint32_t slot)
+{
+	if (!slot_is_watched(table, kind, slot))
+		notify_forget(table->notify, table->proc, kind, slot);
+	notify_post(table->notify, kind, slot);
+}
+
 void
 watch_fire(struct watch_table *table, enum notify_kind kind, uint32_t slot)
 {

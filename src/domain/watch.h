@@ -40,6 +40,8 @@ struct watch {
 void watch_table_init(struct watch_table *table, struct notify *notify, uint32_t proc);
 void watch_add(struct watch_table *table, struct watch *watch, enum notify_kind kind, uint32_t slot);
 void watch_remove(struct watch *watch); /* also of one that isn't armed */
+/* Tells every process that watches the slot; this one is not woken for those who have left. */
+void watch_post(struct watch_table *table, enum notify_kind kind, uint32_t slot);
 /* Calls every watch of the slot, after it has registered with notify anew. */
 void watch_fire(struct watch_table *table, enum notify_kind kind, uint32_t slot);
 

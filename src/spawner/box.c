@@ -2,21 +2,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "spawner/box.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "spawner/make.h"
+#include "spawner/make/make.h"
+#include "spawner/number_pool.h"
+#include "spawner/site.h"
 
 #include <event2/event.h>
 #include <json-c/linkhash.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 struct boxes {
 	struct box_list all;
-	uint32_t count;
-	struct lh_table *by_uid, *by_id, *by_pid;
-	uint32_t slots, next_slot;
-	bool *taken;
+	uint32_t count, blanks;
+	struct lh_table *by_uid, *by_id, *by_group, *by_pid;
+	struct number_pool slots, addresses;
+	uint32_t first_address;
+	int64_t idmap_base;
+	uint32_t strangers; /* boxes with ids of another idmap_base */
 };
 
 enum { FIRST_BUCKETS = 1024 };
@@ -48,16 +56,19 @@ pid_key(pid_t pid)
 }
 
 struct boxes *
-boxes_create(uint32_t slots)
+boxes_create(uint32_t slots, int64_t idmap_base, uint32_t first_address, uint32_t addresses)
 {
 	struct boxes *boxes = must(calloc(1, sizeof *boxes));
 
 	LIST_INIT(&boxes->all);
 	boxes->by_uid = must(lh_kchar_table_new(FIRST_BUCKETS, NULL));
 	boxes->by_id = must(lh_kchar_table_new(FIRST_BUCKETS, NULL));
+	boxes->by_group = must(lh_kchar_table_new(FIRST_BUCKETS, NULL));
 	boxes->by_pid = must(lh_table_new(FIRST_BUCKETS, NULL, hash_pid, equal_pid));
-	boxes->slots = slots;
-	boxes->taken = must(calloc(slots, sizeof *boxes->taken));
+	number_pool_init(&boxes->slots, slots);
+	number_pool_init(&boxes->addresses, addresses);
+	boxes->first_address = first_address;
+	boxes->idmap_base = idmap_base;
 	return boxes;
 }
 
@@ -72,8 +83,10 @@ boxes_free(struct boxes *boxes)
 		boxes_remove(boxes, box);
 	lh_table_free(boxes->by_uid);
 	lh_table_free(boxes->by_id);
+	lh_table_free(boxes->by_group);
 	lh_table_free(boxes->by_pid);
-	free(boxes->taken);
+	number_pool_fini(&boxes->slots);
+	number_pool_fini(&boxes->addresses);
 	free(boxes);
 }
 
@@ -86,7 +99,7 @@ boxes_all(struct boxes *boxes)
 uint32_t
 boxes_count(const struct boxes *boxes)
 {
-	return boxes->count;
+	return boxes->count - boxes->blanks;
 }
 
 static struct box *
@@ -110,6 +123,12 @@ boxes_find_id(struct boxes *boxes, const char *id)
 }
 
 struct box *
+boxes_find_group(struct boxes *boxes, const char *group)
+{
+	return find(boxes->by_group, group);
+}
+
+struct box *
 boxes_find_pid(struct boxes *boxes, pid_t pid)
 {
 	return find(boxes->by_pid, pid_key(pid));
@@ -120,14 +139,19 @@ boxes_add(struct boxes *boxes, const char *id, const char *uid)
 {
 	struct box *box = must(calloc(1, sizeof *box));
 
-	if (!text_copy(box->id, sizeof box->id, id) || !text_copy(box->uid, sizeof box->uid, uid))
+	if (!text_copy(box->id, sizeof box->id, id) || !text_copy(box->group, sizeof box->group, id) ||
+		!text_copy(box->uid, sizeof box->uid, uid))
 		abort();
+	box->known_us = clock_boot_us();
 	box->pidfd = -1;
 	box->wait_status = -1;
+	box->disk_used = -1;
 	STAILQ_INIT(&box->creators);
 	STAILQ_INIT(&box->destroyers);
 	LIST_INSERT_HEAD(&boxes->all, box, link);
-	if (lh_table_insert(boxes->by_uid, box->uid, box) != 0 || lh_table_insert(boxes->by_id, box->id, box) != 0)
+	if (lh_table_insert(boxes->by_uid, box->uid, box) != 0 ||
+		lh_table_insert(boxes->by_id, box->id, box) != 0 ||
+		lh_table_insert(boxes->by_group, box->group, box) != 0)
 		abort();
 	boxes->count++;
 	return box;
@@ -147,13 +171,19 @@ drop_waiters(struct box_waiters *waiters)
 void
 boxes_remove(struct boxes *boxes, struct box *box)
 {
+	boxes_set_blank(boxes, box, false);
 	LIST_REMOVE(box, link);
 	lh_table_delete(boxes->by_uid, box->uid);
 	lh_table_delete(boxes->by_id, box->id);
+	lh_table_delete(boxes->by_group, box->group);
 	if (box->pid != 0 && boxes_find_pid(boxes, box->pid) == box)
 		lh_table_delete(boxes->by_pid, pid_key(box->pid));
 	if (box->has_slot)
-		boxes->taken[box->slot] = false;
+		number_pool_give(&boxes->slots, box->slot);
+	if (box->strange_ids != 0)
+		boxes->strangers--;
+	if (box->net.address != 0)
+		number_pool_give(&boxes->addresses, box->net.address - boxes->first_address);
 	if (box->ended != NULL)
 		event_free(box->ended);
 	cleanup_fd(&box->pidfd);
@@ -162,6 +192,44 @@ boxes_remove(struct boxes *boxes, struct box *box)
 	free(box->order);
 	free(box);
 	boxes->count--;
+}
+
+void
+boxes_set_blank(struct boxes *boxes, struct box *box, bool blank)
+{
+	if (blank && !box->blank)
+		boxes->blanks++;
+	if (!blank && box->blank)
+		boxes->blanks--;
+	box->blank = blank;
+}
+
+bool
+boxes_claim_group(struct boxes *boxes, struct box *box, const char *group)
+{
+	const struct box *other = boxes_find_group(boxes, group);
+
+	if (other != NULL)
+		return other == box;
+	lh_table_delete(boxes->by_group, box->group);
+	if (!text_copy(box->group, sizeof box->group, group) ||
+		lh_table_insert(boxes->by_group, box->group, box) != 0)
+		abort();
+	return true;
+}
+
+void
+boxes_take_blank(struct boxes *boxes, struct box *box, struct box *blank)
+{
+	uint32_t slot = box->slot;
+	char group[sizeof blank->group];
+
+	memcpy(group, blank->group, sizeof group);
+	box->slot = blank->slot;
+	blank->slot = slot; /* goes back with it */
+	boxes_remove(boxes, blank);
+	if (!boxes_claim_group(boxes, box, group))
+		abort();
 }
 
 void
@@ -178,29 +246,84 @@ boxes_set_pid(struct boxes *boxes, struct box *box, pid_t pid, uint64_t pid_star
 }
 
 bool
-boxes_claim_slot(struct boxes *boxes, struct box *box, uint32_t slot)
+boxes_claim_ids(struct boxes *boxes, struct box *box, uint32_t first_id)
 {
-	if (slot >= boxes->slots || boxes->taken[slot])
+	int64_t above = first_id - boxes->idmap_base;
+
+	if (above < 0 || above % SITE_IDS != 0 || above / SITE_IDS >= boxes->slots.count) {
+		box->strange_ids = first_id;
+		boxes->strangers++;
+		return true;
+	}
+	if (!number_pool_claim(&boxes->slots, (uint32_t)(above / SITE_IDS)))
 		return false;
-	boxes->taken[slot] = true;
-	box->slot = slot;
+	box->slot = (uint32_t)(above / SITE_IDS);
 	box->has_slot = true;
 	return true;
 }
 
-/* Goes round, so that the ids of one just removed rest for a while. */
+static bool
+meets_stranger(const struct boxes *boxes, uint32_t slot)
+{
+	int64_t first = site_first_id(boxes->idmap_base, slot);
+	const struct box *box;
+
+	if (boxes->strangers == 0)
+		return false;
+	LIST_FOREACH(box, &boxes->all, link)
+	{
+		if (box->strange_ids != 0 && first < (int64_t)box->strange_ids + SITE_IDS &&
+			box->strange_ids < first + SITE_IDS)
+			return true;
+	}
+	return false;
+}
+
 int
 boxes_take_slot(struct boxes *boxes, struct box *box, struct err *err)
 {
-	for (uint32_t i = 0; i < boxes->slots; i++) {
-		uint32_t slot = (boxes->next_slot + i) % boxes->slots;
-
-		if (boxes_claim_slot(boxes, box, slot)) {
-			boxes->next_slot = (slot + 1) % boxes->slots;
+	/* a number that is given back at once comes last again */
+	for (uint32_t i = 0; i < boxes->slots.count && number_pool_take(&boxes->slots, &box->slot); i++) {
+		box->has_slot = !meets_stranger(boxes, box->slot);
+		if (box->has_slot)
 			return 0;
-		}
+		number_pool_give(&boxes->slots, box->slot);
 	}
-	return err_set(err, ERR_NO_CAPACITY, "all %u ranges of user ids are in use", boxes->slots);
+	return err_set(err, ERR_NO_CAPACITY, "all %u ranges of user ids are in use", boxes->slots.count);
+}
+
+bool
+boxes_claim_address(struct boxes *boxes, struct box *box, uint32_t address)
+{
+	if (address < boxes->first_address || !number_pool_claim(&boxes->addresses, address - boxes->first_address))
+		return false;
+	box->net.address = address;
+	return true;
+}
+
+int
+boxes_take_address(struct boxes *boxes, struct box *box, struct err *err)
+{
+	uint32_t number;
+
+	if (!number_pool_take(&boxes->addresses, &number))
+		return err_set(err, ERR_NO_CAPACITY,
+			"all %u addresses of network_subnet are in use; delete a sandbox, or make it wider",
+			boxes->addresses.count);
+	box->net.address = boxes->first_address + number;
+	return 0;
+}
+
+/* One that was not adopted is a child of ours; while it is live it is not reaped, so its pid is nobody else's. */
+void
+box_kill(const struct box *box)
+{
+	if (box->phase != BOX_LIVE)
+		return;
+	if (box->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, box->pidfd, SIGKILL, NULL, 0);
+	else
+		(void)kill(box->pid, SIGKILL);
 }
 
 void

@@ -10,6 +10,8 @@
 
 #include "base/cleanup.h"
 #include "base/id.h"
+#include "image/image.h"
+#include "network/net.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,9 +22,14 @@ struct err;
 struct box_state {
 	char id[64];
 	char uid[ID_UUID_SIZE];
+	char group[64]; /* name of its control groups: its id, unless it was made of a blank */
 	char boot_id[37];
 	bool live; /* false: being made */
-	uint32_t slot; /* which range of host ids */
+	uint32_t first_id; /* of its host ids; 0: an older version wrote slot instead */
+	uint32_t slot;
+	struct net_grant net;
+	char image[IMAGE_DIGEST_SIZE]; /* as of struct box */
+	int64_t watched_disk; /* limit that disk_watch.h keeps; 0: none */
 	pid_t pid;
 	uint64_t pid_start;
 };

@@ -7,15 +7,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "spawner/dispatch.h"
 
+#include "base/alloc.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/text.h"
 #include "conf/config.h"
-#include "ipc/spawn_msg.h"
-#include "spawner/image_cache.h"
-#include "spawner/peer.h"
-#include "spawner/pool.h"
+#include "spawn/destroyed.h"
+#include "spawn/peer.h"
+#include "spawn/request.h"
+#include "spawner/blanks.h"
+#include "spawner/make/create_times.h"
+#include "spawner/images/image_cache.h"
+#include "spawner/pool/pool.h"
 #include "spawner/site.h"
 
 #include <event2/event.h>
@@ -25,23 +30,12 @@
 
 enum { LOST_REMOVALS_MAX = 5 };
 
-static void
-fill_reply(struct spawn_reply *reply, uint32_t op, uint64_t seq)
-{
-	memset(reply, 0, sizeof *reply);
-	reply->head = (struct spawn_header){ SPAWN_VERSION, op, seq };
-}
-
 void
 dispatch_reply(struct dispatch *d, uint64_t peer, uint64_t seq, const struct err *why)
 {
 	struct spawn_reply reply;
 
-	fill_reply(&reply, SPAWN_DONE, seq);
-	if (why != NULL) {
-		reply.code = why->code;
-		snprintf(reply.message, sizeof reply.message, "%s", why->msg);
-	}
+	spawn_reply_fill(&reply, SPAWN_DONE, seq, why);
 	peers_send(d->peers, peer, &reply, sizeof reply);
 }
 
@@ -57,20 +51,25 @@ reply_live(struct dispatch *d, const struct box *box, uint64_t peer, uint64_t se
 {
 	struct spawn_reply reply;
 
-	fill_reply(&reply, SPAWN_DONE, seq);
+	spawn_reply_fill(&reply, SPAWN_DONE, seq, NULL);
 	reply.pid = box->pid;
 	reply.pid_start = box->pid_start;
 	(void)box_endpoint(d, box->id, reply.endpoint, sizeof reply.endpoint);
 	peers_send(d->peers, peer, &reply, sizeof reply);
 }
 
+/* other: which life has the id, if there is one. */
 static void
-refuse_all(struct dispatch *d, struct box_waiters *waiters, const struct err *why)
+refuse_all(struct dispatch *d, struct box_waiters *waiters, const struct err *why, const struct box *other)
 {
 	struct box_waiter *waiter;
+	struct spawn_reply reply;
 
 	while ((waiter = STAILQ_FIRST(waiters)) != NULL) {
-		dispatch_reply(d, waiter->peer, waiter->seq, why);
+		spawn_reply_fill(&reply, SPAWN_DONE, waiter->seq, why);
+		if (other != NULL && why->code == ERR_EXISTS)
+			memcpy(reply.other_uid, other->uid, sizeof reply.other_uid);
+		peers_send(d->peers, waiter->peer, &reply, sizeof reply);
 		STAILQ_REMOVE_HEAD(waiters, link);
 		free(waiter);
 	}
@@ -141,8 +140,9 @@ on_unmade(const struct pool_answer *answer, void *arg)
 	order = box->order;
 	box->order = NULL;
 	STAILQ_CONCAT(&waiters, &box->creators);
+	pool_sweep(d->janitor, box->uid);
 	boxes_remove(d->boxes, box);
-	pool_sweep(d->janitor);
+	image_cache_trim(d->images);
 	if (order != NULL)
 		begin(d, order, &waiters);
 }
@@ -150,10 +150,12 @@ on_unmade(const struct pool_answer *answer, void *arg)
 void
 dispatch_remove(struct dispatch *d, struct box *box)
 {
-	struct unmake_order order = { .pid = box->pid, .pid_start = box->pid_start };
+	struct unmake_order order = { .pid = box->pid, .pid_start = box->pid_start, .net = box->net };
 
 	memcpy(order.id, box->id, sizeof order.id);
+	memcpy(order.group, box->group, sizeof order.group);
 	memcpy(order.uid, box->uid, sizeof order.uid);
+	box_kill(box);
 	box->phase = BOX_REMOVING;
 	if (box->ended != NULL)
 		event_del(box->ended);
@@ -168,22 +170,8 @@ give_up(struct dispatch *d, struct box *box, const struct err *why)
 {
 	answer_all(d, box, &box->creators, why);
 	answer_all(d, box, &box->destroyers, NULL);
+	pool_sweep(d->janitor, box->uid);
 	boxes_remove(d->boxes, box);
-	pool_sweep(d->janitor);
-}
-
-/* Whether pid was reaped before its helper could say whose it is. */
-static bool
-took_early_status(struct dispatch *d, pid_t pid, int *ret_status)
-{
-	for (unsigned i = 0; i < EARLY_DEATHS; i++) {
-		if (d->early[i].pid == pid) {
-			d->early[i].pid = 0;
-			*ret_status = d->early[i].status;
-			return true;
-		}
-	}
-	return false;
 }
 
 static void
@@ -196,8 +184,8 @@ box_is_live(struct dispatch *d, struct box *box, const struct make_result *made)
 	log_box(LOG_LEVEL_DEBUG, box, "made", NULL);
 	answer_all(d, box, &box->creators, NULL);
 	/* One that has died but is not reaped yet is told by its SIGCHLD, with its status. */
-	if (took_early_status(d, box->pid, &status))
-		dispatch_ended(d, box->pid, status);
+	if (early_deaths_take(&d->early, box->pid, box->pid_start, box->making_us, &status))
+		dispatch_ended(d, box->pid, box->pid_start, status);
 }
 
 static void
@@ -209,6 +197,7 @@ on_made(const struct pool_answer *answer, void *arg)
 
 	d->creating--;
 	if (answer->why == NULL && !box->doomed) {
+		create_times_count(d->board, d->self, &answer->made, clock_boot_us() - box->making_us);
 		box_is_live(d, box, &answer->made);
 		return;
 	}
@@ -219,7 +208,7 @@ on_made(const struct pool_answer *answer, void *arg)
 		err_set(&gone, ERR_DELETED, "sandbox %s was deleted while it was being made", box->id);
 		answer_all(d, box, &box->creators, &gone);
 	}
-	if (answer->why != NULL && !answer->lost) {
+	if (answer->why != NULL && !answer->lost && !answer->made.remains) {
 		give_up(d, box, answer->why);
 		return;
 	}
@@ -235,26 +224,49 @@ start_making(struct dispatch *d, struct box *box)
 
 	box->order = NULL;
 	box->phase = BOX_MAKING;
-	pool_make(d->pool, order, on_made, box);
+	box->making_us = clock_boot_us();
+	memcpy(box->image, order->digest, sizeof box->image);
+	memcpy(order->group, box->group, sizeof order->group);
+	blanks_note(d, order);
+	box->making = pool_make(d->pool, order, on_made, box);
 }
 
 /* What can be said about a create before anything is done for it. */
 static int
-admit(const struct dispatch *d, const struct make_order *order, struct image_name *ret_name, struct err *err)
+admit(struct dispatch *d, const struct make_order *order, struct image_name *ret_name, struct err *err)
 {
 	const struct box *other = boxes_find_id(d->boxes, order->spec.id);
 	char endpoint[sizeof((struct spawn_reply *)NULL)->endpoint];
 
+	if (destroyed_has(d->destroyed, order->spec.uid))
+		return err_set(err, ERR_DELETED, "sandbox %s was deleted before this came", order->spec.id);
 	if (other != NULL)
 		return err_set(err, ERR_EXISTS, "sandbox %s is there already, as another one", order->spec.id);
 	if (!d->usable)
 		return err_set(err, ERR_UNSUPPORTED, "%s", d->problem);
-	if (!order->spec.block_network)
-		return err_set(err, ERR_UNSUPPORTED,
-			"this version gives sandboxes loopback only; ask for block_network true");
 	if (!box_endpoint(d, order->spec.id, endpoint, sizeof endpoint))
 		return err_set(err, ERR_INVALID, "sandbox id and run_dir are too long together; use a shorter id");
-	return image_name_parse(order->spec.image, ret_name, err);
+	if (image_name_parse(order->spec.image, ret_name, err) != 0)
+		return -1;
+	return order->spec.block_network ? 0 : net_keeper_need(&d->net, err);
+}
+
+/* What it has alone on this host. */
+static int
+take_numbers(struct dispatch *d, struct box *box, struct err *err)
+{
+	struct make_order *order = box->order;
+
+	if (boxes_take_slot(d->boxes, box, err) != 0)
+		return -1;
+	order->slot = box->slot;
+	if (order->spec.block_network)
+		return 0;
+	box->net.egress = order->spec.egress;
+	if (boxes_take_address(d->boxes, box, err) != 0)
+		return -1;
+	order->net = box->net;
+	return 0;
 }
 
 /*
@@ -294,7 +306,7 @@ begin(struct dispatch *d, struct make_order *order, struct box_waiters *waiters)
 	struct err err;
 
 	if (admit(d, order, &name, &err) != 0) {
-		refuse_all(d, waiters, &err);
+		refuse_all(d, waiters, &err, boxes_find_id(d->boxes, order->spec.id));
 		free(order);
 		return;
 	}
@@ -302,12 +314,11 @@ begin(struct dispatch *d, struct make_order *order, struct box_waiters *waiters)
 	box->dispatch = d;
 	box->order = order;
 	STAILQ_CONCAT(&box->creators, waiters);
-	if (boxes_take_slot(d->boxes, box, &err) != 0) {
-		refuse_all(d, &box->creators, &err);
+	if (take_numbers(d, box, &err) != 0) {
+		refuse_all(d, &box->creators, &err, NULL);
 		boxes_remove(d->boxes, box);
 		return;
 	}
-	order->slot = box->slot;
 	d->creating++;
 	if (name.form == IMAGE_DIR || image_cache_find(d->images, order->spec.image, order->digest)) {
 		start_making(d, box);
@@ -331,37 +342,35 @@ dispatch_create(struct dispatch *d, struct make_order *order, uint64_t peer, uin
 	}
 }
 
-void
-dispatch_image_progress(const char *image, const char *message, void *arg)
+/*
+ * Those that wait for the image, all before anything is done for one of them: to start one uses up a blank, whose box
+ * may be the next in the list. What waits for an image goes only by itself.
+ */
+static struct box **
+list_waiting(struct dispatch *d, const char *image, size_t *ret_count)
 {
-	struct dispatch *d = arg;
-	struct spawn_reply reply;
-	const struct box_waiter *waiter;
-	const struct box *box;
+	struct box **waiting = alloc_zero((size_t)d->creating + 1, sizeof(struct box *));
+	struct box *box;
 
+	*ret_count = 0;
 	LIST_FOREACH(box, boxes_all(d->boxes), link)
 	{
-		if (box->phase != BOX_IMAGE || strcmp(box->order->spec.image, image) != 0)
-			continue;
-		STAILQ_FOREACH(waiter, &box->creators, link)
-		{
-			fill_reply(&reply, SPAWN_PROGRESS, waiter->seq);
-			snprintf(reply.message, sizeof reply.message, "%s", message);
-			peers_send(d->peers, waiter->peer, &reply, sizeof reply);
-		}
+		if (box->phase == BOX_IMAGE && strcmp(box->order->spec.image, image) == 0)
+			waiting[(*ret_count)++] = box;
 	}
+	return waiting;
 }
 
 void
 dispatch_image_ready(const char *image, const char *digest, const struct err *why, void *arg)
 {
 	struct dispatch *d = arg;
-	struct box *box, *next;
+	size_t count;
+	AUTO_FREE struct box **waiting = list_waiting(d, image, &count);
 
-	for (box = LIST_FIRST(boxes_all(d->boxes)); box != NULL; box = next) {
-		next = LIST_NEXT(box, link);
-		if (box->phase != BOX_IMAGE || strcmp(box->order->spec.image, image) != 0)
-			continue;
+	for (size_t i = 0; i < count; i++) {
+		struct box *box = waiting[i];
+
 		if (why != NULL) {
 			log_box(LOG_LEVEL_WARN, box, "could not be made", why);
 			d->creating--;
@@ -374,25 +383,42 @@ dispatch_image_ready(const char *image, const char *digest, const struct err *wh
 
 /* --- destroying --- */
 
+/* Nothing was begun for it. */
+static void
+withdraw(struct dispatch *d, struct box *box)
+{
+	struct err gone;
+
+	err_set(&gone, ERR_DELETED, "sandbox %s was deleted while it was being made", box->id);
+	d->creating--;
+	give_up(d, box, &gone);
+}
+
 void
 dispatch_destroy(struct dispatch *d, const char *id, const char *uid, uint64_t peer, uint64_t seq)
 {
 	struct box *box = boxes_find_uid(d->boxes, uid);
 	struct err gone;
 
-	if (box == NULL || strcmp(box->id, id) != 0) {
+	if (box != NULL && strcmp(box->id, id) != 0) {
+		dispatch_reply(d, peer, seq, NULL);
+		return;
+	}
+	destroyed_add(d->destroyed, uid);
+	if (box == NULL) {
 		dispatch_reply(d, peer, seq, NULL);
 		return;
 	}
 	box_add_waiter(&box->destroyers, peer, seq);
 	switch (box->phase) {
 	case BOX_IMAGE:
-		err_set(&gone, ERR_DELETED, "sandbox %s was deleted while it was being made", box->id);
-		d->creating--;
-		give_up(d, box, &gone);
+		withdraw(d, box);
 		break;
 	case BOX_MAKING:
-		box->doomed = true;
+		if (pool_withdraw(d->pool, box->making))
+			withdraw(d, box);
+		else
+			box->doomed = true;
 		break;
 	case BOX_LIVE:
 	case BOX_DEAD:
@@ -422,21 +448,22 @@ announce(struct dispatch *d, const struct box *box)
 }
 
 void
-dispatch_ended(struct dispatch *d, pid_t pid, int status)
+dispatch_ended(struct dispatch *d, pid_t pid, uint64_t pid_start, int status)
 {
 	struct box *box = boxes_find_pid(d->boxes, pid);
 
-	if (box == NULL) {
-		d->early[d->next_early].pid = pid;
-		d->early[d->next_early].status = status;
-		d->next_early = (d->next_early + 1) % EARLY_DEATHS;
+	/* a box keeps the pid of what has died until it is removed */
+	if (box == NULL || !early_deaths_same(box->pid_start, pid_start)) {
+		early_deaths_add(&d->early, pid, pid_start, clock_boot_us(), status);
 		return;
 	}
 	if (box->phase != BOX_LIVE)
 		return;
 	box->phase = BOX_DEAD;
+	if (box->blank) /* its helper finds that out when it is to be used */
+		return;
 	box->wait_status = status;
-	box->oom_killed = cgroup_box_oom_killed(&d->site->cgroup, box->id);
+	box->oom_killed = cgroup_box_oom_killed(&d->site->cgroup, box->group);
 	if (box->ended != NULL)
 		event_del(box->ended);
 	log_box(LOG_LEVEL_WARN, box,

@@ -1,134 +1,113 @@
-/* request.c - reads what peers send; every length, string and number is checked before it is believed. */
+/* request.c - what the spawner does for each request. */
 /* SPDX-License-Identifier: MIT */
 #include "spawner/dispatch.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "conf/config.h"
-#include "ipc/spawn_msg.h"
-#include "spawner/make.h"
-#include "spawner/peer.h"
+#include "spawn/peer.h"
+#include "spawn/request.h"
+#include "spawner/images/image_cache.h"
+#include "spawner/make/make.h"
 #include "spawner/site.h"
 
-#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 
-enum { PIDS_MIN = 4, CPU_MAX = 1000000 };
-#define MEMORY_MIN (8LL << 20)
-
-size_t
-request_message_max(void)
+static void
+on_create(const struct spawn_create *spec, const char *env, uint64_t peer, void *arg)
 {
-	return sizeof(struct spawn_create) + SPAWN_ENV_MAX;
-}
+	struct make_order *order = must_alloc(calloc(1, sizeof *order + spec->env_len));
 
-static bool
-is_ended(const char *text, size_t size)
-{
-	return memchr(text, '\0', size) != NULL;
-}
-
-/* NUL-terminated "NAME=value" strings, the last one too. */
-static bool
-is_env(const char *env, size_t len)
-{
-	if (len > 0 && env[len - 1] != '\0')
-		return false;
-	for (size_t at = 0; at < len; at += strlen(env + at) + 1) {
-		if (env[at] == '=' || strchr(env + at, '=') == NULL)
-			return false;
-	}
-	return true;
-}
-
-/* A shape that no honest peer sends; false: drop it. */
-static bool
-create_is_formed(const struct spawn_create *spec, size_t len)
-{
-	unsigned char flag;
-
-	memcpy(&flag, &spec->block_network, sizeof flag); /* any other value is no bool */
-	return flag <= 1 && is_ended(spec->id, sizeof spec->id) && is_ended(spec->uid, sizeof spec->uid) &&
-		is_ended(spec->token, sizeof spec->token) && is_ended(spec->image, sizeof spec->image) &&
-		is_ended(spec->working_dir, sizeof spec->working_dir) && spec->env_len <= SPAWN_ENV_MAX &&
-		len == sizeof *spec + spec->env_len;
-}
-
-static int
-create_check(const struct spawn_create *spec, const char *env, struct err *err)
-{
-	if (!id_is_sandbox_id(spec->id) || !id_is_uuid(spec->uid) || spec->token[0] == '\0')
-		return err_set(err, ERR_INVALID, "sandbox id, uid or token is malformed");
-	if (spec->cpu_milli <= 0 || spec->cpu_milli > CPU_MAX)
-		return err_set(err, ERR_INVALID, "cpu must be between 0.001 and %d cores", CPU_MAX / 1000);
-	if (spec->memory_bytes < MEMORY_MIN)
-		return err_set(err, ERR_INVALID, "memory must be at least %lld bytes", MEMORY_MIN);
-	if (spec->pids_max < PIDS_MIN || spec->pids_max > INT_MAX)
-		return err_set(err, ERR_INVALID, "the pids limit must be at least %d", PIDS_MIN);
-	if (spec->working_dir[0] != '\0' && spec->working_dir[0] != '/')
-		return err_set(err, ERR_INVALID, "working_dir must be an absolute path");
-	if (!is_env(env, spec->env_len))
-		return err_set(err, ERR_INVALID, "env must be NAME=value strings");
-	return 0;
-}
-
-static int
-on_create(struct dispatch *d, uint64_t peer, const void *data, size_t len)
-{
-	struct make_order *order;
-	struct err err;
-
-	if (len < sizeof order->spec)
-		return -1;
-	order = calloc(1, sizeof *order);
-	if (order == NULL)
-		abort();
-	memcpy(&order->spec, data, sizeof order->spec);
-	if (!create_is_formed(&order->spec, len)) {
-		free(order);
-		return -1;
-	}
-	memcpy(order->env, (const char *)data + sizeof order->spec, order->spec.env_len);
-	if (create_check(&order->spec, order->env, &err) != 0) {
-		dispatch_reply(d, peer, order->spec.head.seq, &err);
-		free(order);
-		return 0;
-	}
-	dispatch_create(d, order, peer, order->spec.head.seq);
-	return 0;
-}
-
-static int
-on_destroy(struct dispatch *d, uint64_t peer, const void *data, size_t len)
-{
-	struct spawn_target target;
-
-	if (len != sizeof target)
-		return -1;
-	memcpy(&target, data, sizeof target);
-	if (!is_ended(target.id, sizeof target.id) || !is_ended(target.uid, sizeof target.uid))
-		return -1;
-	dispatch_destroy(d, target.id, target.uid, peer, target.head.seq);
-	return 0;
+	order->spec = *spec;
+	memcpy(order->env, env, spec->env_len);
+	dispatch_create(arg, order, peer, spec->head.seq);
 }
 
 static void
-on_list(struct dispatch *d, uint64_t peer, uint64_t seq)
+on_destroy(const struct spawn_target *target, uint64_t peer, void *arg)
 {
+	dispatch_destroy(arg, target->id, target->uid, peer, target->head.seq);
+}
+
+static void
+on_refused(uint64_t peer, uint64_t seq, const struct err *why, void *arg)
+{
+	dispatch_reply(arg, peer, seq, why);
+}
+
+/* All of it is counted by the kernel, or was told before: nothing here waits. */
+static void
+reply_usage(struct dispatch *d, const struct box *box, uint64_t peer, uint64_t seq)
+{
+	struct spawn_usage usage = { .head = { SPAWN_VERSION, SPAWN_USAGE, seq } };
+	struct cgroup_stat stat;
+
+	cgroup_box_stat(&d->site->cgroup, box->group, &stat);
+	usage.cpu_us = stat.cpu_us;
+	usage.memory_bytes = stat.memory_bytes;
+	usage.memory_peak_bytes = stat.memory_peak_bytes;
+	usage.pids = stat.pids;
+	usage.disk_bytes = d->site->disk.quota ? disk_used(&d->site->disk, d->site->sandboxes_fd, box->id)
+					       : box->disk_used;
+	peers_send(d->peers, peer, &usage, sizeof usage);
+}
+
+static void
+on_stat(const struct spawn_target *target, uint64_t peer, void *arg)
+{
+	struct dispatch *d = arg;
+	const struct box *box = boxes_find_uid(d->boxes, target->uid);
+	struct err err;
+
+	if (box != NULL && box->phase == BOX_LIVE && strcmp(box->id, target->id) == 0) {
+		reply_usage(d, box, peer, target->head.seq);
+		return;
+	}
+	err_set(&err, ERR_NOT_FOUND, "sandbox %s does not run here", target->id);
+	dispatch_reply(d, peer, target->head.seq, &err);
+}
+
+static void
+on_prefetch(const struct spawn_prefetch *order, uint64_t peer, void *arg)
+{
+	struct dispatch *d = arg;
+	struct image_name name;
+	struct err err;
+
+	if (order->first)
+		image_cache_begin_pins(d->images);
+	if (order->image[0] != '\0' && image_name_parse(order->image, &name, &err) != 0) {
+		dispatch_reply(d, peer, order->head.seq, &err);
+		return;
+	}
+	if (order->image[0] != '\0' && name.form != IMAGE_DIR)
+		image_cache_pin(d->images, order->image);
+	dispatch_reply(d, peer, order->head.seq, NULL);
+}
+
+static void
+on_list(uint64_t peer, uint64_t seq, void *arg)
+{
+	struct dispatch *d = arg;
 	const struct box *box;
 
+	adopt_sweep(d);
 	LIST_FOREACH(box, boxes_all(d->boxes), link)
 	{
 		struct spawn_item item = { .head = { SPAWN_VERSION, SPAWN_ITEM, seq },
 			.pid = box->pid,
 			.pid_start = box->pid_start,
+			.known_ms = (clock_boot_us() - box->known_us) / 1000,
 			.wait_status = box->wait_status,
 			.oom_killed = box->oom_killed,
 			.alive = box->phase < BOX_DEAD };
 
+		if (box->stray)
+			continue;
 		memcpy(item.id, box->id, sizeof item.id);
 		memcpy(item.uid, box->uid, sizeof item.uid);
 		peers_send(d->peers, peer, &item, sizeof item);
@@ -153,12 +132,14 @@ host_memory_bytes(void)
 }
 
 static void
-on_host(struct dispatch *d, uint64_t peer, uint64_t seq)
+on_host(uint64_t peer, uint64_t seq, void *arg)
 {
+	struct dispatch *d = arg;
 	struct spawn_host host = { .head = { SPAWN_VERSION, SPAWN_HOST_INFO, seq },
 		.usable = d->usable,
 		.cpu_milli = host_cpu_milli(),
 		.memory_bytes = host_memory_bytes(),
+		.networks = net_capacity(&d->site->net),
 		.sandboxes = boxes_count(d->boxes),
 		.creating = d->creating };
 
@@ -169,38 +150,28 @@ on_host(struct dispatch *d, uint64_t peer, uint64_t seq)
 	peers_send(d->peers, peer, &host, sizeof host);
 }
 
+static void
+on_watch(uint64_t peer, uint64_t seq, void *arg)
+{
+	struct dispatch *d = arg;
+
+	(void)seq;
+	peers_watch(d->peers, peer);
+}
+
 int
 request_on_message(uint64_t peer, const void *data, size_t len, void *arg)
 {
-	struct dispatch *d = arg;
-	struct spawn_header head;
+	static const struct spawn_server server = {
+		.create = on_create,
+		.destroy = on_destroy,
+		.stat = on_stat,
+		.list = on_list,
+		.host = on_host,
+		.watch = on_watch,
+		.prefetch = on_prefetch,
+		.refuse = on_refused,
+	};
 
-	if (len < sizeof head)
-		return -1;
-	memcpy(&head, data, sizeof head);
-	if (head.version != SPAWN_VERSION)
-		return -1;
-	switch (head.op) {
-	case SPAWN_CREATE:
-		return on_create(d, peer, data, len);
-	case SPAWN_DESTROY:
-		return on_destroy(d, peer, data, len);
-	default:
-		break;
-	}
-	if (len != sizeof head)
-		return -1;
-	switch (head.op) {
-	case SPAWN_LIST:
-		on_list(d, peer, head.seq);
-		return 0;
-	case SPAWN_WATCH:
-		peers_watch(d->peers, peer);
-		return 0;
-	case SPAWN_HOST:
-		on_host(d, peer, head.seq);
-		return 0;
-	default:
-		return -1;
-	}
+	return spawn_request_read(&server, peer, data, len, arg);
 }

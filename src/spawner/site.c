@@ -4,10 +4,16 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/proc.h"
 #include "conf/config.h"
-#include "spawner/filter.h"
-#include "spawner/pieces.h"
+#include "conf/walls.h"
+#include "runtime/runtime.h"
+#include "spawner/cgroup/cgroup_earlier.h"
+#include "spawner/make/enter_clone.h"
+#include "spawner/make/filter.h"
+#include "spawner/make/maker.h"
+#include "spawner/make/pieces.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
@@ -62,6 +69,8 @@ open_dirs(struct site *site, struct err *err)
 		own_dir(state, "images", 0700, &site->images_fd, err) != 0)
 		return err_prefix(err, "state_dir %s", config->state_dir);
 	if (own_dir(run, "sandboxes", 0711, &site->sockets_fd, err) != 0 ||
+		own_dir(run, "runtime", 0711, &site->runtimes_fd, err) != 0 ||
+		own_dir(run, "spawner", 0700, &site->memory_fd, err) != 0 ||
 		pieces_mount(run, &site->pieces_fd, err) != 0)
 		return err_prefix(err, "run_dir %s", config->run_dir);
 	return 0;
@@ -93,6 +102,15 @@ find_user(struct site *site, struct err *err)
 	site->user = pw->pw_uid;
 	site->group = pw->pw_gid;
 	return 0;
+}
+
+static int
+write_resolv(const struct site *site, struct err *err)
+{
+	char text[256];
+
+	net_resolv_text(&site->net, text, sizeof text);
+	return pieces_write(site->pieces_fd, PIECE_RESOLV, text, err);
 }
 
 static int
@@ -132,6 +150,55 @@ load_agent(const char *path, int *ret_fd, struct err *err)
 	return 0;
 }
 
+/*
+ * Where commands may make namespaces the agent is held like them. Without no_new_privs it could not load the filter
+ * that takes clone3 from them.
+ */
+static bool
+may_clone(const struct site *site)
+{
+	const struct config *config = site->config;
+
+	return site->maker == &maker_builtin && enter_clone_takes_cgroup() && config->sandbox_seccomp &&
+		config->sandbox_no_new_privs && !walls_allows_call(config, "clone3") &&
+		!walls_allows_call(config, "clone") && !walls_allows_call(config, "unshare") &&
+		!walls_allows_call(config, "setns");
+}
+
+/* What a runtime's program leaves running becomes ours, as what we clone is from the start. */
+static int
+open_cgroups(struct site *site, struct err *err)
+{
+	const struct config *config = site->config;
+	const struct cgroup_wish wish = {
+		.parent = config->cgroup_parent,
+		.state_dir = config->state_dir,
+		.share_io = config->sandbox_io_weight != CGROUP_USUAL_WEIGHT,
+	};
+
+	if (cgroup_host_open(&site->cgroup, &wish, err) != 0)
+		return -1;
+	cgroup_earlier_open(&site->cgroup, site->memory_fd);
+	return 0;
+}
+
+static int
+find_maker(struct site *site, struct err *err)
+{
+	site->runtime = calloc(1, sizeof *site->runtime);
+	if (site->runtime == NULL)
+		abort();
+	if (runtime_find(site->config, site->runtime, err) != 0)
+		return -1;
+	if (site->runtime->kind == RUNTIME_BUILTIN)
+		return 0;
+	site->maker = &maker_oci;
+	log_info("%s (%s) makes the sandboxes", site->runtime->name, site->runtime->path);
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
+		return err_set_errno(err, errno, "subreaper");
+	return 0;
+}
+
 int
 site_open(struct site *site, const struct config *config, struct err *err)
 {
@@ -139,23 +206,36 @@ site_open(struct site *site, const struct config *config, struct err *err)
 
 	memset(site, 0, sizeof *site);
 	site->config = config;
+	site->maker = &maker_builtin;
+	site->runtimes_fd = site->memory_fd = -1;
 	site->sandboxes_fd = site->trash_fd = site->images_fd = site->sockets_fd = -1;
 	site->pieces_fd = site->agent_fd = site->null_fd = -1;
-	site->cgroup.v2_fd = site->cgroup.v1_fd[0] = site->cgroup.v1_fd[1] = site->cgroup.v1_fd[2] = -1;
+	cgroup_host_init(&site->cgroup);
+	net_init(&site->net);
 	proc_boot_id(site->boot_id);
 	if (geteuid() != 0)
 		return err_set(
 			err, ERR_UNSUPPORTED, "sandboxes of the local driver need root: start orchardd as root");
+	net_keep_mounts(&site->net);
 	if (find_user(site, err) != 0 || leave_host_mounts(err) != 0 || open_dirs(site, err) != 0)
 		return -1;
+	net_open(&site->net, config);
+	if (write_resolv(site, err) != 0)
+		return -1;
+	disk_open(&site->disk, site->sandboxes_fd, config->disk_project_base);
 	site->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (site->null_fd < 0)
 		return err_set_errno(err, errno, "/dev/null");
-	if (filter_build(&site->filter, err) != 0)
+	if (find_maker(site, err) != 0)
 		return -1;
+	site->agent_clones = may_clone(site);
+	if (filter_build(config, site->agent_clones, &site->filter, err) != 0 ||
+		walls_capabilities(config, &site->capabilities, err) != 0)
+		return -1;
+	walls_warn(config);
 	if (load_agent(config->agent_path, &site->agent_fd, &agent_err) != 0)
 		snprintf(site->agent_problem, sizeof site->agent_problem, "%.200s; set agent_path", agent_err.msg);
-	return cgroup_host_open(&site->cgroup, config->cgroup_parent, config->state_dir, err);
+	return open_cgroups(site, err);
 }
 
 void
@@ -165,9 +245,13 @@ site_close(struct site *site)
 	cleanup_fd(&site->trash_fd);
 	cleanup_fd(&site->images_fd);
 	cleanup_fd(&site->sockets_fd);
+	cleanup_fd(&site->runtimes_fd);
+	cleanup_fd(&site->memory_fd);
 	cleanup_fd(&site->pieces_fd);
 	cleanup_fd(&site->agent_fd);
 	cleanup_fd(&site->null_fd);
+	net_close(&site->net);
 	free(site->filter.filter);
+	free(site->runtime);
 	cgroup_host_close(&site->cgroup);
 }

@@ -10,7 +10,9 @@
 #define ORCHARD_SPAWNER_SITE_H
 
 #include "base/cleanup.h"
-#include "spawner/cgroup.h"
+#include "spawner/cgroup/cgroup.h"
+#include "spawner/disk/disk.h"
+#include "network/net.h"
 
 #include <linux/filter.h>
 #include <stdbool.h>
@@ -19,22 +21,32 @@
 
 struct config;
 struct err;
+struct maker;
+struct runtime;
 
 enum { SITE_IDS = 65536 };
 
 struct site {
 	const struct config *config;
+	const struct maker *maker;
+	struct runtime *runtime; /* owned; of the maker */
 	uid_t user; /* the service user: owns the sockets, may connect */
 	gid_t group;
 	int sandboxes_fd; /* state_dir/sandboxes */
 	int trash_fd; /* state_dir/trash */
 	int images_fd; /* state_dir/images */
 	int sockets_fd; /* run_dir/sandboxes */
+	int runtimes_fd; /* run_dir/runtime */
+	int memory_fd; /* run_dir/spawner: what a later spawner is to know until the next boot */
 	int pieces_fd; /* a tmpfs of our own with the dev/ of every sandbox */
 	int agent_fd; /* the agent's program, sealed; -1: could not be read */
 	int null_fd;
-	struct sock_fprog filter;
+	struct net net;
+	struct sock_fprog filter; /* empty: none */
+	uint64_t capabilities; /* of commands */
+	bool agent_clones; /* sandboxes can make no namespaces at all, so their agents get clone3, to start commands by it */
 	struct cgroup_host cgroup;
+	struct disk_host disk;
 	char boot_id[37];
 	char agent_problem[256]; /* why agent_fd is -1 */
 };

@@ -5,28 +5,41 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "conf/config.h"
+#include "ipc/shm.h"
 #include "master/role.h"
-#include "spawner/child.h"
+#include "spawn/destroyed.h"
+#include "spawn/peer.h"
+#include "spawn/request.h"
+#include "spawn/turns.h"
+#include "spawner/blanks.h"
+#include "spawner/pool/child.h"
+#include "spawner/disk/disk_watch.h"
 #include "spawner/dispatch.h"
-#include "spawner/image_cache.h"
-#include "spawner/make.h"
-#include "spawner/peer.h"
-#include "spawner/pool.h"
+#include "spawner/images/image_cache.h"
+#include "spawner/make/make.h"
+#include "spawner/pool/pool.h"
 #include "spawner/site.h"
 
-#include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SPARE_HELPERS = 2, DRAIN_MS = 5000, DRAIN_TICK_MS = 20, SLOTS_MIN = 64 };
+enum {
+	SPARE_HELPERS = 2,
+	HELPERS_MAX = 8,
+	JANITORS = 4,
+	DRAIN_MS = 5000,
+	DRAIN_TICK_MS = 20,
+	SLOTS_MIN = 64,
+	REHEARSALS = 3
+};
 /* The kernel's ids end at 2^32 - 2; the last range must fit below. */
 #define LAST_ID 4294901760LL
 
@@ -36,22 +49,37 @@ struct spawner {
 	struct dispatch dispatch;
 	struct event *on_child, *on_term, *on_int, *on_alive, *drain;
 	int64_t drain_until;
+	struct disk_watch *disk_watch; /* NULL: the filesystem limits */
 };
+
+/* The pid is the child's own until it is reaped: what else names it is read before. */
+static bool
+reap_one(pid_t *ret_pid, uint64_t *ret_start, int *ret_status)
+{
+	siginfo_t info = { 0 };
+
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+		return false;
+	*ret_start = proc_start_time(info.si_pid);
+	*ret_pid = waitpid(info.si_pid, ret_status, WNOHANG);
+	return *ret_pid > 0;
+}
 
 static void
 on_child(evutil_socket_t signum, short what, void *arg)
 {
 	struct spawner *sp = arg;
+	uint64_t start;
 	pid_t pid;
 	int status;
 
 	(void)signum;
 	(void)what;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while (reap_one(&pid, &start, &status)) {
 		if (pool_reaped(sp->dispatch.pool, pid) || pool_reaped(sp->dispatch.janitor, pid) ||
 			image_cache_reaped(sp->dispatch.images, pid))
 			continue;
-		dispatch_ended(&sp->dispatch, pid, status);
+		dispatch_ended(&sp->dispatch, pid, start, status);
 	}
 }
 
@@ -131,44 +159,39 @@ static uint32_t
 slot_count(const struct config *config)
 {
 	int64_t fit = (LAST_ID - config->idmap_base) / SITE_IDS;
-	int64_t want = config->max_sandboxes + SLOTS_MIN; /* some are being removed while others are made */
+	int64_t want = config->max_sandboxes + config->sandbox_blanks +
+		SLOTS_MIN; /* some are being removed while others are made */
 
 	return (uint32_t)(want < fit ? want : fit);
 }
 
+static int
+make_rehearsal(void *arg, struct err *err)
+{
+	return make_probe(arg, err);
+}
+
 /* In a child, as every making: what it starts becomes our child and not the master's. */
 static int
-rehearse(const struct site *site, struct err *err)
+rehearse(struct site *site, struct err *err)
 {
-	struct {
-		int rc;
-		struct err err;
-	} outcome = { 0 };
-	int ends[2], status;
-	ssize_t n;
-	pid_t pid;
+	int rc = child_run(site, make_rehearsal, site, err);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-		return err_set_errno(err, errno, "socketpair");
-	pid = child_fork(site, ends[1], err);
-	if (pid == 0) {
-		outcome.rc = make_probe(site, &outcome.err);
-		(void)send(ends[1], &outcome, sizeof outcome, MSG_NOSIGNAL);
-		_exit(0);
-	}
-	close(ends[1]);
-	n = pid > 0 ? recv(ends[0], &outcome, sizeof outcome, MSG_WAITALL) : 0;
-	close(ends[0]);
-	if (pid < 0)
-		return -1;
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
-	while (waitpid(-1, &status, WNOHANG) > 0)
-		;
-	if (n != (ssize_t)sizeof outcome)
-		return err_set(err, ERR_INTERNAL, "the rehearsal of making a sandbox has died");
-	*err = outcome.err;
-	return outcome.rc;
+	return rc;
+}
+
+/* One that was killed says nothing about the host. */
+static int
+rehearse_to_the_end(struct site *site, struct err *err)
+{
+	int rc, count = 0;
+
+	do
+		rc = rehearse(site, err);
+	while (rc != 0 && err->code == ERR_INTERNAL && ++count < REHEARSALS);
+	return rc;
 }
 
 /* Whether sandboxes can be made here; a host that can't still answers, with the reason. */
@@ -181,11 +204,21 @@ judge_host(struct dispatch *d, const struct err *site_err)
 		snprintf(d->problem, sizeof d->problem, "%s", site_err->msg);
 	else if (d->site->agent_fd < 0)
 		snprintf(d->problem, sizeof d->problem, "%s", d->site->agent_problem);
-	else if (rehearse(d->site, &err) != 0)
+	else if (rehearse_to_the_end(d->site, &err) != 0)
 		snprintf(d->problem, sizeof d->problem, "%s", err.msg);
 	d->usable = d->problem[0] == '\0';
 	if (!d->usable)
 		log_error("this host can't make sandboxes: %s", d->problem);
+}
+
+static unsigned
+helper_count(const struct config *config)
+{
+	int fit = get_nprocs() + SPARE_HELPERS;
+
+	if (config->max_concurrent_creates > 0)
+		return (unsigned)config->max_concurrent_creates;
+	return (unsigned)(fit < HELPERS_MAX ? fit : HELPERS_MAX);
 }
 
 static int
@@ -195,27 +228,40 @@ create_parts(struct spawner *sp, bool site_is_open, struct err *err)
 	struct image_cache_options images = { .site = &sp->site,
 		.on_progress = dispatch_image_progress,
 		.on_ready = dispatch_image_ready,
-		.arg = d };
+		.list_used = dispatch_list_images,
+		.arg = d,
+		.board = sp->env->shm != NULL ? shm_scoreboard(sp->env->shm) : NULL,
+		.self = sp->env->self };
 	struct peers_options peers = { .listen_fd = sp->env->spawner_fd,
 		.user = sp->site.user,
-		.message_max = request_message_max(),
+		.message_max = spawn_request_max(),
 		.on_message = request_on_message,
 		.arg = d };
-	int64_t helpers = get_nprocs() + SPARE_HELPERS;
+	struct turns_options turns = {
+		.tell = dispatch_tell_place, .arg = d, .board = images.board, .self = images.self
+	};
 
-	if (helpers > d->config->max_concurrent_creates)
-		helpers = d->config->max_concurrent_creates;
-	d->boxes = boxes_create(slot_count(d->config));
+	d->board = images.board;
+	d->self = images.self;
+	d->destroyed = destroyed_open(sp->site.memory_fd);
+	d->boxes = boxes_create(slot_count(d->config), d->config->idmap_base, net_first_address(&sp->site.net),
+		net_capacity(&sp->site.net));
 	d->base = event_base_new();
 	if (d->base == NULL)
 		return err_set(err, ERR_INTERNAL, "event_base_new failed");
-	if (pool_create(d->base, &sp->site, (unsigned)helpers, &d->pool, err) != 0 ||
-		pool_create(d->base, &sp->site, 1, &d->janitor, err) != 0 ||
+	if (pool_create(d->base, &sp->site, helper_count(d->config), &turns, &d->pool, err) != 0 ||
+		pool_create(d->base, &sp->site, JANITORS, NULL, &d->janitor, err) != 0 ||
 		image_cache_create(d->base, &images, &d->images, err) != 0 ||
 		peers_create(d->base, &peers, &d->peers, err) != 0)
 		return -1;
+	if (site_is_open && !sp->site.disk.quota)
+		sp->disk_watch = disk_watch_create(d->base, &sp->site, dispatch_disk_measured, d);
+	net_keeper_open(&d->net, d->base, &sp->site, d->boxes);
 	add_events(sp);
-	return site_is_open ? adopt_sandboxes(d, err) : 0;
+	if (site_is_open && adopt_sandboxes(d, err) != 0)
+		return -1;
+	blanks_begin(d);
+	return 0;
 }
 
 static void
@@ -224,11 +270,14 @@ free_parts(struct spawner *sp)
 	struct dispatch *d = &sp->dispatch;
 
 	free_events(sp);
+	net_keeper_close(&d->net);
+	disk_watch_free(sp->disk_watch);
 	peers_free(d->peers);
 	image_cache_free(d->images);
 	pool_free(d->janitor);
 	pool_free(d->pool);
 	boxes_free(d->boxes);
+	destroyed_close(d->destroyed);
 	if (d->base != NULL)
 		event_base_free(d->base);
 	site_close(&sp->site);

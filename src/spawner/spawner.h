@@ -5,6 +5,9 @@
 
 #include "base/cleanup.h"
 
+#include <stdint.h>
+
+struct config;
 struct role_env;
 
 /*
@@ -12,5 +15,7 @@ struct role_env;
  * master. Sandboxes live on; the next spawner finds them by their records.
  */
 int spawner_main(struct role_env *env);
+/* Sandboxes of this boot whose agents live, by their records; for when no spawner runs. */
+uint32_t spawner_count_living(const struct config *config);
 
 #endif
