@@ -11,6 +11,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "conf/config.h"
+#include "controller/controller.h"
+#include "gateway/gateway.h"
 #include "ipc/shm.h"
 #include "master/master.h"
 #include "reaper/reaper.h"
@@ -30,27 +32,32 @@
 enum { EXIT_USAGE = 2 };
 
 static const struct master_role roles[] = {
-	{ PROC_SPAWNER, spawner_main, 1 },
-	{ PROC_WORKER, worker_main, 0 },
-	{ PROC_REAPER, reaper_main, 1 },
+	{ PROC_SPAWNER, spawner_main, 1, "local" },
+	{ PROC_CONTROLLER, controller_main, 1, "kubernetes" },
+	{ PROC_GATEWAY, gateway_main, 1, NULL },
+	{ PROC_WORKER, worker_main, 0, NULL },
+	{ PROC_REAPER, reaper_main, 1, NULL },
 };
 
 struct arguments {
 	const char *config_path; /* NULL: none named */
 	bool check;
 	bool print;
+	bool discard;
 };
 
 static void
 print_usage(FILE *out)
 {
-	fputs("usage: orchardd [-c FILE] [-t | --print-config]\n"
+	fputs("usage: orchardd [-c FILE] [-t | --print-config | --discard-sandboxes]\n"
 	      "\n"
 	      "Serves sandboxes over a REST API. Runs in the foreground and logs to stderr.\n"
 	      "\n"
 	      "  -c, --config FILE   configuration; default " DEFAULT_CONFIG "\n"
 	      "  -t, --test          check the configuration and this host, then exit 0 or 1\n"
 	      "      --print-config  every setting with its value, default and meaning\n"
+	      "      --discard-sandboxes\n"
+	      "                      start although sandboxes live that can't be taken over, and remove them\n"
 	      "  -V, --version       print the version\n"
 	      "  -h, --help          print this text\n"
 	      "\n"
@@ -63,11 +70,12 @@ print_usage(FILE *out)
 static int
 parse_arguments(int argc, char **argv, struct arguments *ret_arguments)
 {
-	enum { OPT_PRINT = 256 };
+	enum { OPT_PRINT = 256, OPT_DISCARD };
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, 'c' },
 		{ "test", no_argument, NULL, 't' },
 		{ "print-config", no_argument, NULL, OPT_PRINT },
+		{ "discard-sandboxes", no_argument, NULL, OPT_DISCARD },
 		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -84,6 +92,9 @@ parse_arguments(int argc, char **argv, struct arguments *ret_arguments)
 			break;
 		case OPT_PRINT:
 			ret_arguments->print = true;
+			break;
+		case OPT_DISCARD:
+			ret_arguments->discard = true;
 			break;
 		case 'V':
 			puts(PACKAGE_STRING);
@@ -116,25 +127,33 @@ find_config(const struct arguments *arguments)
 	return NULL;
 }
 
-/* Shared memory is new: what ended jobs left on disk is found again. */
 static int
-prepare(const struct config *config, struct shm *shm, bool adopted, struct err *err)
+rebuild(const struct config *config, const char *name, bool keep, struct shm_index *index, struct err *err)
 {
 	AUTO_FREE char *dir = NULL;
-	struct record_log_options options = { .max_bytes = config->job_store_max_bytes };
+	struct record_log_options options = { .keep = keep };
 	struct record_log *log;
 	int rc;
 
-	if (adopted)
-		return 0;
-	if (asprintf(&dir, "%s/jobs", config->state_dir) < 0)
+	if (asprintf(&dir, "%s/%s", config->state_dir, name) < 0)
 		return err_set(err, ERR_INTERNAL, "out of memory");
 	options.dir = dir;
-	if (record_log_open(&options, shm_index(shm), &log, err) < 0)
+	if (record_log_open(&options, index, &log, err) < 0)
 		return -1;
 	rc = record_log_rebuild(log, err);
 	record_log_close(log);
 	return rc;
+}
+
+/* Shared memory is new: what ended jobs left on disk is found again, and what Idempotency-Keys stand for. */
+static int
+prepare(const struct config *config, struct shm *shm, bool adopted, struct err *err)
+{
+	if (adopted)
+		return 0;
+	if (rebuild(config, "jobs", false, shm_index(shm), err) < 0)
+		return -1;
+	return rebuild(config, "keys", true, shm_keys(shm), err);
 }
 
 /* So that no socket of ours ever gets the number of a closed standard stream. */
@@ -150,11 +169,12 @@ open_standard_streams(void)
 }
 
 static int
-check_only(const struct config *config)
+check_only(const struct master_options *options)
 {
+	const struct config *config = options->config;
 	struct err err;
 
-	if (master_check(config, &err) < 0) {
+	if (master_check(options, &err) < 0) {
 		fprintf(stderr, "orchardd: %s\n", err.msg);
 		return MASTER_EXIT_FAILED;
 	}
@@ -167,16 +187,22 @@ main(int argc, char **argv)
 {
 	struct arguments arguments = { 0 };
 	struct master_options options = {
-		.roles = roles, .role_count = sizeof roles / sizeof *roles, .prepare = prepare
+		.roles = roles,
+		.role_count = sizeof roles / sizeof *roles,
+		.check = controller_check,
+		.prepare = prepare,
+		.count_living = spawner_count_living,
 	};
 	struct err err;
 	int status;
 
 	open_standard_streams();
+	log_never_block();
 	log_init("master", LOG_LEVEL_INFO);
 	status = parse_arguments(argc, argv, &arguments);
 	if (status >= 0)
 		return status;
+	options.discard_sandboxes = arguments.discard;
 	options.config_path = find_config(&arguments);
 	if (config_load(options.config_path, &options.config, &err) < 0) {
 		fprintf(stderr, "orchardd: %s\n", err.msg);
@@ -186,7 +212,7 @@ main(int argc, char **argv)
 		return master_run(&options);
 	if (arguments.print)
 		config_print(options.config, stdout);
-	status = arguments.check ? check_only(options.config) : MASTER_EXIT_OK;
+	status = arguments.check ? check_only(&options) : MASTER_EXIT_OK;
 	config_free(options.config);
 	return status;
 }

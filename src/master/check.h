@@ -6,10 +6,12 @@
 #include "base/cleanup.h"
 
 struct config;
+struct master_options;
 struct err;
 struct service_user;
 
-/* The service user, the directories, the address, the agent. Changes nothing. */
-int check_host(const struct config *config, struct service_user *ret_user, struct err *err) MUSTCHECK;
+/* The service user, the directories, the address, the agent, the runtime, and what options have checked. Changes nothing. */
+int check_host(const struct config *config, const struct master_options *options, struct service_user *ret_user,
+	struct err *err) MUSTCHECK;
 
 #endif

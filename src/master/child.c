@@ -35,10 +35,19 @@ child_role_name(enum proc_role role)
 		return "spawner";
 	case PROC_GATEWAY:
 		return "gateway";
+	case PROC_CONTROLLER:
+		return "controller";
+	case PROC_ROLES:
 	case PROC_NONE:
 		break;
 	}
 	return "process";
+}
+
+bool
+child_makes_sandboxes(enum proc_role role)
+{
+	return role == PROC_SPAWNER || role == PROC_CONTROLLER;
 }
 
 static void
@@ -70,10 +79,22 @@ close_foreign(const struct child_plan *plan)
 	close(share->alive_write_fd);
 	if (plan->role->role != PROC_WORKER && share->listen_fd >= 0)
 		close(share->listen_fd);
-	if (plan->role->role != PROC_SPAWNER && share->spawner_fd >= 0)
+	if (!child_makes_sandboxes(plan->role->role) && share->spawner_fd >= 0)
 		close(share->spawner_fd);
+	if (plan->role->role != PROC_WORKER)
+		close(share->terminal_fds[0]);
+	if (plan->role->role != PROC_GATEWAY)
+		close(share->terminal_fds[1]);
 	for (size_t i = 0; i < plan->foreign_count; i++)
 		close(plan->foreign_fds[i]);
+}
+
+static int
+terminal_end_of(const struct child_share *share, enum proc_role role)
+{
+	if (role == PROC_WORKER)
+		return share->terminal_fds[0];
+	return role == PROC_GATEWAY ? share->terminal_fds[1] : -1;
 }
 
 _Noreturn static void
@@ -87,7 +108,8 @@ child_main(const struct child_plan *plan, struct proc_ref self, int ready_fd)
 		.notify = share->notify,
 		.self = self,
 		.listen_fd = role == PROC_WORKER ? share->listen_fd : -1,
-		.spawner_fd = role == PROC_SPAWNER ? share->spawner_fd : -1,
+		.spawner_fd = child_makes_sandboxes(role) ? share->spawner_fd : -1,
+		.terminal_fd = terminal_end_of(share, role),
 		.ready_fd = ready_fd,
 		.alive_fd = share->alive_read_fd,
 	};
@@ -95,7 +117,8 @@ child_main(const struct child_plan *plan, struct proc_ref self, int ready_fd)
 
 	close_foreign(plan);
 	become_separate(plan, child_role_name(role));
-	if (role != PROC_SPAWNER && privileges_drop(share->user, &err) < 0) {
+	if (role != PROC_SPAWNER &&
+		privileges_drop(share->user, role == PROC_CONTROLLER ? PRIVILEGES_RUN_PROGRAMS : 0, &err) < 0) {
 		role_failed(&env, &err);
 		exit(ROLE_EXIT_HOPELESS);
 	}

@@ -20,7 +20,8 @@ struct child_share {
 	struct notify *notify;
 	const struct service_user *user;
 	int listen_fd; /* for workers; -1 once the server stops */
-	int spawner_fd; /* for the spawner */
+	int spawner_fd; /* for the one that makes sandboxes */
+	int terminal_fds[2]; /* terminal_msg.h: for workers, for gateways */
 	int signal_fd; /* the master's own */
 	int alive_read_fd; /* for all */
 	int alive_write_fd; /* the master's own: its end is the sign of its life */
@@ -56,6 +57,8 @@ const char *child_complaint(struct child *child);
 /* After waitpid(): closes what is left and forgets the process. */
 void child_forget(struct child *child);
 
+/* The one that makes sandboxes serves its socket through every reload. */
+bool child_makes_sandboxes(enum proc_role role);
 /* "worker", "reaper"...: literals. */
 const char *child_role_name(enum proc_role role);
 

@@ -26,7 +26,7 @@ top_check(const char *setting, const char *path, const struct stat *st, struct e
 {
 	if (!S_ISDIR(st->st_mode))
 		return err_set(err, ERR_INVALID, "%s (the setting %s) is no directory", path, setting);
-	if (st->st_uid != 0 || (st->st_mode & (S_IWGRP | S_IWOTH)) != 0)
+	if ((st->st_uid != 0 && st->st_uid != geteuid()) || (st->st_mode & (S_IWGRP | S_IWOTH)) != 0)
 		return err_set(err, ERR_INVALID,
 			"%s (the setting %s) can be changed by others: name a directory of its own, or run "
 			"`chown root %s && chmod go-w %s`",
@@ -48,7 +48,7 @@ top_make(const char *setting, const char *path, mode_t mode, gid_t gid, struct e
 		return err_set_errno(err, errno, "cannot open %s (the setting %s)", path, setting);
 	if (top_check(setting, path, &st, err) < 0)
 		return -1;
-	if (made && (fchown(fd, 0, gid) < 0 || fchmod(fd, mode) < 0))
+	if (made && (fchown(fd, geteuid(), gid) < 0 || fchmod(fd, mode) < 0))
 		return err_set_errno(err, errno, "cannot set the owner and mode of %s", path);
 	if (!made && (st.st_mode & 0711) != 0711 && fchmod(fd, (st.st_mode & 07777) | 0711) < 0)
 		return err_set_errno(err, errno, "cannot set the mode of %s", path);
@@ -81,8 +81,8 @@ adopt_files(int dirfd, const struct service_user *user, struct err *err)
 static int
 sub_make(int topfd, const char *name, mode_t mode, const struct service_user *owner, struct err *err)
 {
-	uid_t uid = owner != NULL ? owner->uid : 0;
-	gid_t gid = owner != NULL ? owner->gid : 0;
+	uid_t uid = owner != NULL ? owner->uid : geteuid();
+	gid_t gid = owner != NULL ? owner->gid : getegid();
 	AUTO_FD fd = -1;
 	struct stat st;
 
@@ -103,7 +103,7 @@ dirs_make_top(const struct config *config, const struct service_user *user, stru
 {
 	if (top_make("state_dir", config->state_dir, 0751, user->gid, err) < 0)
 		return -1;
-	return top_make("run_dir", config->run_dir, 0755, 0, err);
+	return top_make("run_dir", config->run_dir, 0755, getegid(), err);
 }
 
 /* Whether the service user gets there decides the whole path, so ask the kernel as that user. */
@@ -111,8 +111,11 @@ static int
 require_reachable(const char *state_dir, const struct service_user *user, struct err *err)
 {
 	int status = 0;
-	pid_t pid = fork();
+	pid_t pid;
 
+	if (geteuid() != 0) /* then all that is there belongs to us */
+		return 0;
+	pid = fork();
 	if (pid < 0)
 		return err_set_errno(err, errno, "cannot fork");
 	if (pid == 0) {
@@ -139,7 +142,8 @@ dirs_make_below(const struct config *config, const struct service_user *user, st
 
 	if (state < 0 || run < 0)
 		return err_set_errno(err, errno, "cannot open %s", state < 0 ? config->state_dir : config->run_dir);
-	if (sub_make(state, "jobs", 0700, user, err) < 0 || sub_make(state, "images", 0700, NULL, err) < 0 ||
+	if (sub_make(state, "jobs", 0700, user, err) < 0 || sub_make(state, "keys", 0700, user, err) < 0 ||
+		sub_make(state, "images", 0700, NULL, err) < 0 ||
 		sub_make(state, "sandboxes", 0700, NULL, err) < 0 || sub_make(state, "trash", 0700, NULL, err) < 0)
 		return err_prefix(err, "%s", config->state_dir);
 	if (sub_make(run, "sandboxes", 0711, NULL, err) < 0)

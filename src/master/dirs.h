@@ -16,7 +16,7 @@ struct service_user;
 int dirs_make_top(const struct config *config, const struct service_user *user, struct err *err) MUSTCHECK;
 /*
  * With the locks held, what is below them:
- *   state_dir   jobs/ (service user)   images/ sandboxes/ trash/ (root, closed)
+ *   state_dir   jobs/ keys/ (service user)   images/ sandboxes/ trash/ (root, closed)
  *   run_dir     sandboxes/ (root, everybody may pass)
  */
 int dirs_make_below(const struct config *config, const struct service_user *user, struct err *err) MUSTCHECK;

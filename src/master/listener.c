@@ -68,6 +68,23 @@ tcp_listen(const struct addrinfo *address)
 	return STEAL_FD(fd);
 }
 
+/* "::" is every address of both families; where there is no IPv6 those are the ones of IPv4. */
+static int
+tcp_listen_without_v6(const struct addrinfo *address, int64_t port)
+{
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address->ai_addr;
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	struct addrinfo any = { .ai_family = AF_INET,
+		.ai_socktype = SOCK_STREAM,
+		.ai_addr = (struct sockaddr *)&v4,
+		.ai_addrlen = sizeof v4 };
+
+	if (address->ai_family != AF_INET6 || !IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr) ||
+		(errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
+		return -1;
+	return tcp_listen(&any);
+}
+
 static int
 tcp_explain(const char *host, int64_t port, int errnum, struct err *err)
 {
@@ -95,6 +112,8 @@ listener_open_tcp(const char *host, int64_t port, int *ret_fd, struct err *err)
 		return -1;
 	for (const struct addrinfo *a = list; a != NULL && fd < 0; a = a->ai_next) {
 		fd = tcp_listen(a);
+		if (fd < 0)
+			fd = tcp_listen_without_v6(a, port);
 		if (fd < 0)
 			errnum = errno;
 	}

@@ -2,6 +2,10 @@ noinst_LIBRARIES += src/master/libmaster.a
 src_master_libmaster_a_SOURCES = \
 	src/master/check.c \
 	src/master/check.h \
+	src/master/host_io.c \
+	src/master/host_io.h \
+	src/master/host_limits.c \
+	src/master/host_limits.h \
 	src/master/child.c \
 	src/master/child.h \
 	src/master/dirs.c \
@@ -10,12 +14,16 @@ src_master_libmaster_a_SOURCES = \
 	src/master/listener.h \
 	src/master/lock_file.c \
 	src/master/lock_file.h \
+	src/master/memory.c \
+	src/master/memory.h \
 	src/master/master.c \
 	src/master/master.h \
 	src/master/privileges.c \
 	src/master/privileges.h \
 	src/master/reload.c \
 	src/master/reload.h \
+	src/master/replica_id.c \
+	src/master/replica_id.h \
 	src/master/role.c \
 	src/master/role.h \
 	src/master/sd_notify.c \
@@ -32,6 +40,7 @@ src_master_libmaster_a_SOURCES = \
 if HAVE_CMOCKA
 master_tests = \
 	tests/unit/master/test_dirs \
+	tests/unit/master/test_gateway \
 	tests/unit/master/test_listener \
 	tests/unit/master/test_lock_file \
 	tests/unit/master/test_orchard_conf \
@@ -43,12 +52,15 @@ master_tests = \
 check_PROGRAMS += $(master_tests)
 TESTS += $(master_tests)
 master_stage = tests/unit/master/stage.c tests/unit/master/stage.h
-master_test_ldadd = src/master/libmaster.a src/ipc/libipc.a src/conf/libconf.a src/base/libbase.a \
+master_test_ldadd = src/master/libmaster.a src/runtime/libruntime.a src/redis/libredis.a src/ipc/libipc.a src/conf/libconf.a src/base/libbase.a \
 	$(CMOCKA_LIBS) $(CONFUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(CAP_LIBS) $(SECCOMP_LIBS)
 
 tests_unit_master_test_dirs_SOURCES = tests/unit/master/test_dirs.c
 tests_unit_master_test_dirs_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_master_test_dirs_LDADD = $(master_test_ldadd)
+tests_unit_master_test_gateway_SOURCES = tests/unit/master/test_gateway.c $(master_stage)
+tests_unit_master_test_gateway_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_master_test_gateway_LDADD = $(master_test_ldadd)
 tests_unit_master_test_listener_SOURCES = tests/unit/master/test_listener.c
 tests_unit_master_test_listener_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_master_test_listener_LDADD = $(master_test_ldadd)

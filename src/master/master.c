@@ -18,6 +18,7 @@
 #include "conf/config.h"
 #include "ipc/shm.h"
 #include "master/check.h"
+#include "master/memory.h"
 #include "master/reload.h"
 #include "master/sd_notify.h"
 #include "master/server.h"
@@ -34,7 +35,7 @@
 
 enum phase { PHASE_OPENING, PHASE_SERVING, PHASE_RELOADING, PHASE_DRAINING, PHASE_CLOSING, PHASE_OVER };
 
-enum { WORKERS_MAX = 32, POLL_MOST_MS = 3600 * 1000 };
+enum { WORKERS_MAX = 32, POLL_MOST_MS = 3600 * 1000, LINGERING_MOST = 8 };
 
 struct master {
 	const struct master_options *options;
@@ -179,7 +180,9 @@ generation_open(struct master *m, const struct config *config, bool first, struc
 		const struct master_role *role = &m->options->roles[i];
 		uint32_t count = role->count != 0 ? role->count : worker_count(config);
 
-		if ((first || role->role != PROC_SPAWNER) &&
+		if (role->driver != NULL && strcmp(role->driver, config->driver) != 0)
+			continue;
+		if ((first || !child_makes_sandboxes(role->role)) &&
 			supervise_open(m->supervisor, m->newest, role, count, config, err) < 0)
 			return -1;
 	}
@@ -213,8 +216,10 @@ reload_failed(struct master *m, const struct err *why)
 {
 	log_error("reload failed, the old processes go on: %s", why->msg);
 	supervise_settle(m->supervisor);
-	if (m->newest != m->generation)
+	if (m->newest != m->generation) {
 		supervise_leave(m->supervisor, LEAVE_GENERATION, m->newest, SIGINT, m->timing.quick);
+		supervise_leave(m->supervisor, LEAVE_TERMINALS, m->newest, SIGINT, m->timing.quick);
+	}
 	config_free(m->next);
 	m->next = NULL;
 	m->phase = PHASE_SERVING;
@@ -243,6 +248,9 @@ reload_done(struct master *m)
 	m->stop_signal = SIGTERM;
 	supervise_settle(m->supervisor);
 	supervise_leave(m->supervisor, LEAVE_GENERATION, old, SIGTERM, leave_grace(m));
+	supervise_leave(m->supervisor, LEAVE_TERMINALS, old, SIGHUP,
+		m->config->terminal_drain_seconds * 1000 + m->timing.drain_extra);
+	supervise_hurry_terminals(m->supervisor, LINGERING_MOST, SIGTERM, m->timing.drain_extra);
 	supervise_use_config(m->supervisor, m->next);
 	config_free(m->config);
 	m->config = m->next;
@@ -352,11 +360,12 @@ serve(struct master *m)
 }
 
 int
-master_check(const struct config *config, struct err *err)
+master_check(const struct master_options *options, struct err *err)
 {
 	struct service_user user;
 
-	return check_host(config, &user, err);
+	memory_warn(options->config, options);
+	return check_host(options->config, options, &user, err);
 }
 
 int
@@ -373,7 +382,7 @@ master_run(const struct master_options *options)
 	block_signals();
 	log_level_follow(m.config);
 	sd_notify_init();
-	if (server_open(&m.server, m.config, &m.timing, options->prepare, &err) < 0) {
+	if (server_open(&m.server, m.config, &m.timing, options, &err) < 0) {
 		log_error("cannot start: %s", err.msg);
 		config_free(m.config);
 		return MASTER_EXIT_FAILED;

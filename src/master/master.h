@@ -24,10 +24,17 @@ struct master_role {
 	enum proc_role role;
 	role_main_f *main;
 	uint32_t count; /* 0: as many as the setting `workers` says */
+	const char *driver; /* with that one alone; NULL: with any */
 };
 
 /* What has to be done with fresh or adopted shared memory before the first fork. */
 typedef int master_prepare_f(const struct config *config, struct shm *shm, bool adopted, struct err *err);
+
+/* What else can be found wrong with settings without starting; changes nothing. */
+typedef int master_check_f(const struct config *config, struct err *err);
+
+/* Sandboxes of an earlier server that live, or may. */
+typedef uint32_t master_count_f(const struct config *config);
 
 /* Milliseconds; a 0 stands for the default. */
 struct master_timing {
@@ -45,7 +52,10 @@ struct master_options {
 	const char *config_path; /* read again on HUP; NULL: environment and defaults */
 	const struct master_role *roles;
 	size_t role_count;
+	master_check_f *check; /* of those below whom the roles need; may be NULL */
 	master_prepare_f *prepare; /* may be NULL */
+	master_count_f *count_living; /* may be NULL: none */
+	bool discard_sandboxes; /* those that can't be taken over may go */
 	struct master_timing timing;
 };
 
@@ -57,6 +67,6 @@ enum { MASTER_EXIT_OK = 0, MASTER_EXIT_FAILED = 1 };
  */
 int master_run(const struct master_options *options);
 /* What can be found wrong on this host without starting; changes nothing. */
-int master_check(const struct config *config, struct err *err) MUSTCHECK;
+int master_check(const struct master_options *options, struct err *err) MUSTCHECK;
 
 #endif

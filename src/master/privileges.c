@@ -64,9 +64,11 @@ close_memory(struct err *err)
 }
 
 int
-privileges_drop(const struct service_user *user, struct err *err)
+privileges_drop(const struct service_user *user, unsigned keep, struct err *err)
 {
-	if (drop_bounding_set(err) < 0 || drop_ids(user, err) < 0 || drop_capabilities(err) < 0)
+	if (geteuid() == 0 && (drop_bounding_set(err) < 0 || drop_ids(user, err) < 0))
+		return -1;
+	if (drop_capabilities(err) < 0)
 		return -1;
 	if (setresuid(0, 0, 0) == 0)
 		return err_set(err, ERR_INTERNAL, "the service user could become root again");
@@ -74,5 +76,5 @@ privileges_drop(const struct service_user *user, struct err *err)
 		return err_set_errno(err, errno, "PR_SET_NO_NEW_PRIVS");
 	if (close_memory(err) < 0)
 		return -1;
-	return syscall_filter_install(err);
+	return syscall_filter_install((keep & PRIVILEGES_RUN_PROGRAMS) != 0, err);
 }

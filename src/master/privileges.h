@@ -13,7 +13,14 @@
 struct err;
 struct service_user;
 
-/* Irreversible; the process is of no use when it fails. */
-int privileges_drop(const struct service_user *user, struct err *err) MUSTCHECK;
+enum privileges_keep {
+	PRIVILEGES_RUN_PROGRAMS = 1 /* execve stays: what it starts has no more rights than it has itself */
+};
+
+/*
+ * Irreversible; the process is of no use when it fails. keep: enum privileges_keep or 0. In a server that was not started
+ * as root, user is who we are already, and only the rest is given up.
+ */
+int privileges_drop(const struct service_user *user, unsigned keep, struct err *err) MUSTCHECK;
 
 #endif

@@ -6,23 +6,26 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "conf/config.h"
+#include "conf/setting.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static char *
-text_dup(const char *text)
-{
-	char *copy = alloc_string(text != NULL ? text : "");
-
-	return copy;
-}
 
 static void
 keep_string(char **value, const char *running)
 {
 	free(*value);
-	*value = text_dup(running);
+	*value = alloc_string(running != NULL ? running : "");
+}
+
+static void
+keep_list(const char *name, struct config *next, const struct config_list *running)
+{
+	struct config_list copy = { 0 };
+
+	for (size_t i = 0; i < running->count; i++)
+		setting_list_add(&copy, running->items[i], strlen(running->items[i]));
+	setting_set_list(setting_find(name), next, &copy);
 }
 
 /* One line for each setting of the table; those that a reload may change expand to nothing. */
@@ -32,6 +35,7 @@ keep_physical(struct config *next, const struct config *running)
 #define KEEP_RELOAD(...)
 #define KEEP_RESTART(...)                            __VA_ARGS__;
 #define SETTING_STRING(name, def, when, ...)         KEEP_##when(keep_string(&next->name, running->name))
+#define SETTING_LIST(name, def, when, ...)           KEEP_##when(keep_list(#name, next, &running->name))
 #define SETTING_BOOL(name, def, when, ...)           KEEP_##when(next->name = running->name)
 #define SETTING_INT(name, def, lo, hi, when, ...)    KEEP_##when(next->name = running->name)
 #define SETTING_SIZE(name, def, lo, hi, when, ...)   KEEP_##when(next->name = running->name)

@@ -3,7 +3,8 @@
  *
  * A role builds its own event base after the fork, says READY once it can do its
  * work, and leaves on SIGTERM (drain), SIGINT (at once) or when `alive_fd` reads
- * EOF (the master is gone). Exit status 0: done, 1: failed (respawned, paced),
+ * EOF (the master is gone). A gateway also hears SIGHUP: another one takes what is
+ * new, and it leaves when its terminals have ended. Exit status 0: done, 1: failed (respawned, paced),
  * 2: can't work at all (not respawned; the server stops).
  */
 /* SPDX-License-Identifier: MIT */
@@ -26,7 +27,8 @@ struct role_env {
 	struct notify *notify;
 	struct proc_ref self;
 	int listen_fd; /* worker: the REST listener; others -1 */
-	int spawner_fd; /* spawner: its listening SEQPACKET socket; others -1 */
+	int spawner_fd; /* spawner, controller: its listening SEQPACKET socket; others -1 */
+	int terminal_fd; /* worker, gateway: its end of the channel of terminal_msg.h; others -1 */
 	int ready_fd; /* write end; role_ready uses and closes it */
 	int alive_fd; /* read end; EOF: the master has died */
 };

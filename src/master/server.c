@@ -1,5 +1,6 @@
 /* server.c - taking hold of directories, locks, sockets and shared memory. */
 /* SPDX-License-Identifier: MIT */
+#include "master/replica_id.h"
 #include "master/server.h"
 
 #include "base/err.h"
@@ -9,10 +10,12 @@
 #include "ipc/exec_lock.h"
 #include "ipc/notify.h"
 #include "ipc/shm.h"
+#include "ipc/terminal_msg.h"
 #include "master/check.h"
 #include "master/dirs.h"
 #include "master/listener.h"
 #include "master/lock_file.h"
+#include "master/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +47,7 @@ setting_words(const char *setting, const char *value)
 static int
 require_root(const struct config *config, struct err *err)
 {
-	if (geteuid() == 0)
+	if (geteuid() == 0 || config_is_kubernetes(config))
 		return 0;
 	return err_set(err, ERR_DENIED,
 		"orchardd must start as root for the %s driver: it makes namespaces and mounts; every process but "
@@ -92,22 +95,15 @@ bury_predecessor(struct server *server, const struct config *config)
 }
 
 static int
-open_memory(struct server *server, const struct config *config, master_prepare_f *prepare, struct err *err)
+open_memory(
+	struct server *server, const struct config *config, const struct master_options *options, struct err *err)
 {
-	AUTO_FREE char *path = path_below(config->run_dir, "shm");
-	struct shm_sizes sizes = {
-		.sandboxes = (uint32_t)config->max_sandboxes,
-		.jobs = (uint32_t)config->exec_queue_limit,
-		.records = (uint32_t)config->job_store_max_records,
-	};
 	bool adopted;
 
-	if (shm_open_or_create(path, &sizes, &server->share.shm, &adopted, err) < 0 ||
+	if (memory_check(config, options, err) < 0 || memory_open(config, &server->share.shm, &adopted, err) < 0 ||
 		notify_open(shm_notify(server->share.shm), &server->share.notify, err) < 0)
 		return -1;
-	log_info(adopted ? "shared memory of the server before this one is taken over: its sandboxes and jobs go on"
-			 : "shared memory is new");
-	if (prepare != NULL && prepare(config, server->share.shm, adopted, err) < 0)
+	if (options->prepare != NULL && options->prepare(config, server->share.shm, adopted, err) < 0)
 		return -1;
 	if (adopted)
 		bury_predecessor(server, config);
@@ -154,7 +150,7 @@ open_alive_pipe(struct server *server, struct err *err)
 
 int
 server_open(struct server *server, const struct config *config, const struct master_timing *timing,
-	master_prepare_f *prepare, struct err *err)
+	const struct master_options *options, struct err *err)
 {
 	*server = (struct server){
 		.state_lock_fd = -1,
@@ -163,17 +159,19 @@ server_open(struct server *server, const struct config *config, const struct mas
 		.socket_path = path_below(config->run_dir, "spawner.sock"),
 		.share = { .listen_fd = -1,
 			.spawner_fd = -1,
+			.terminal_fds = { -1, -1 },
 			.signal_fd = -1,
 			.alive_read_fd = -1,
 			.alive_write_fd = -1 },
 	};
 	raise_descriptor_limit();
-	if (require_root(config, err) < 0 || check_host(config, &server->user, err) < 0 ||
+	if (require_root(config, err) < 0 || check_host(config, options, &server->user, err) < 0 ||
 		dirs_make_top(config, &server->user, err) < 0 ||
 		take_locks(server, config, timing->lock_wait, err) < 0 ||
-		dirs_make_below(config, &server->user, err) < 0 || open_sockets(server, config, err) < 0 ||
-		open_memory(server, config, prepare, err) < 0 || enter_scoreboard(server, err) < 0 ||
-		open_alive_pipe(server, err) < 0) {
+		dirs_make_below(config, &server->user, err) < 0 ||
+		(config->use_redis && replica_id_make(config, err) < 0) || open_sockets(server, config, err) < 0 ||
+		open_memory(server, config, options, err) < 0 || enter_scoreboard(server, err) < 0 ||
+		open_alive_pipe(server, err) < 0 || terminal_channel_open(server->share.terminal_fds, err) < 0) {
 		server_close(server);
 		return -1;
 	}
@@ -204,6 +202,8 @@ server_close(struct server *server)
 	if (server->share.spawner_fd >= 0)
 		unlink(server->socket_path);
 	close_fd(&server->share.spawner_fd);
+	close_fd(&server->share.terminal_fds[0]);
+	close_fd(&server->share.terminal_fds[1]);
 	close_fd(&server->share.signal_fd);
 	close_fd(&server->share.alive_read_fd);
 	close_fd(&server->share.alive_write_fd);

@@ -30,7 +30,7 @@ struct server {
 
 /* TERM and INT must be blocked. On failure nothing is left to free. */
 int server_open(struct server *server, const struct config *config, const struct master_timing *timing,
-	master_prepare_f *prepare, struct err *err) MUSTCHECK;
+	const struct master_options *options, struct err *err) MUSTCHECK;
 /* No more clients: they are refused from now on, whoever still has the socket open. */
 void server_close_listener(struct server *server);
 /* After the last child is gone. Shared memory stays for the next server. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <unistd.h>
 
 int
 service_user_find(const char *name, struct service_user *ret_user, struct err *err)
@@ -34,6 +35,18 @@ service_user_find(const char *name, struct service_user *ret_user, struct err *e
 	if (getgrouplist(name, user.gid, user.groups, &user.group_count) < 0)
 		return err_set(err, ERR_INVALID, "the service user %s is in more than %d groups", name,
 			SERVICE_USER_GROUPS);
+	*ret_user = user;
+	return 0;
+}
+
+int
+service_user_self(struct service_user *ret_user, struct err *err)
+{
+	struct service_user user = { .uid = geteuid(), .gid = getegid() };
+
+	user.group_count = getgroups(SERVICE_USER_GROUPS, user.groups);
+	if (user.group_count < 0)
+		return err_set_errno(err, errno, "the groups of this process");
 	*ret_user = user;
 	return 0;
 }

@@ -20,5 +20,7 @@ struct service_user {
 
 /* Looked up once, before the first fork: children never ask the name service. */
 int service_user_find(const char *name, struct service_user *ret_user, struct err *err) MUSTCHECK;
+/* Who we are, in a server that was not started as root. */
+int service_user_self(struct service_user *ret_user, struct err *err) MUSTCHECK;
 
 #endif

@@ -34,6 +34,7 @@ struct place {
 	uint32_t number; /* worker 1, worker 2... */
 	struct child child;
 	bool leaving;
+	bool hurried; /* a gateway that was told not to wait for its terminals */
 	int64_t kill_ms; /* 0: not yet */
 	int64_t fill_ms; /* empty place: when to fill it */
 	int64_t pause_ms; /* the last pause before filling */
@@ -82,7 +83,7 @@ supervise_use_config(struct supervisor *s, const struct config *config)
 static bool
 place_outlives(const struct place *place)
 {
-	return place->role->role == PROC_SPAWNER;
+	return child_makes_sandboxes(place->role->role);
 }
 
 static bool
@@ -198,9 +199,18 @@ place_chosen(const struct place *place, enum supervise_which which, uint32_t gen
 {
 	if (place->role == NULL)
 		return false;
-	if (which == LEAVE_ALL)
+	switch (which) {
+	case LEAVE_ALL:
 		return true;
-	return !place_outlives(place) && (which == LEAVE_WORK || place->generation == generation);
+	case LEAVE_WORK:
+		return !place_outlives(place);
+	case LEAVE_GENERATION:
+		return !place_outlives(place) && place->role->role != PROC_GATEWAY &&
+			place->generation == generation;
+	case LEAVE_TERMINALS:
+		return place->role->role == PROC_GATEWAY && place->generation == generation;
+	}
+	return false;
 }
 
 void
@@ -222,6 +232,36 @@ supervise_leave(struct supervisor *s, enum supervise_which which, uint32_t gener
 		kill(place->child.pid, sig);
 		if (place->kill_ms == 0 || kill_ms < place->kill_ms)
 			place->kill_ms = kill_ms;
+	}
+}
+
+static bool
+place_lingers(const struct place *place)
+{
+	return place->role != NULL && place->role->role == PROC_GATEWAY && place->leaving && place->child.pid != 0;
+}
+
+void
+supervise_hurry_terminals(struct supervisor *s, uint32_t most, int sig, int64_t grace_ms)
+{
+	for (;;) {
+		struct place *oldest = NULL;
+		uint32_t count = 0;
+
+		for (size_t i = 0; i < SHM_PROCESSES; i++) {
+			struct place *place = &s->places[i];
+
+			if (!place_lingers(place) || place->hurried)
+				continue;
+			count++;
+			if (oldest == NULL || place->generation < oldest->generation)
+				oldest = place;
+		}
+		if (count <= most)
+			return;
+		oldest->hurried = true;
+		oldest->kill_ms = clock_boot_ms() + grace_ms;
+		kill(oldest->child.pid, sig);
 	}
 }
 

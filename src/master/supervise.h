@@ -40,13 +40,19 @@ void supervise_settle(struct supervisor *supervisor);
 
 /* --- leaving --- */
 enum supervise_which {
-	LEAVE_GENERATION, /* all of one generation but the spawner */
+	LEAVE_GENERATION, /* all of one generation but the spawner and the gateway */
+	LEAVE_TERMINALS, /* the gateway of one generation */
 	LEAVE_WORK, /* all but the spawner */
 	LEAVE_ALL
 };
 /* Nobody there is replaced any more; each gets sig now and KILL after grace_ms (or earlier, if so told before). */
 void supervise_leave(
 	struct supervisor *supervisor, enum supervise_which which, uint32_t generation, int sig, int64_t grace_ms);
+/*
+ * Of gateways that wait for their terminals' end at most `most` go on with that, the newest: the others get sig, and
+ * KILL after grace_ms.
+ */
+void supervise_hurry_terminals(struct supervisor *supervisor, uint32_t most, int sig, int64_t grace_ms);
 /* Processes that live, by the same choice. */
 uint32_t supervise_count(const struct supervisor *supervisor, enum supervise_which which, uint32_t generation);
 

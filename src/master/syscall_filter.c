@@ -15,8 +15,9 @@
 #ifdef ORCHARD_SANITIZED
 
 int
-syscall_filter_install(struct err *err)
+syscall_filter_install(bool may_exec, struct err *err)
 {
+	(void)may_exec;
 	(void)err;
 	return 0;
 }
@@ -28,9 +29,9 @@ syscall_filter_install(struct err *err)
 #include <seccomp.h>
 #include <stddef.h>
 
+static const int programs[] = { SCMP_SYS(execve), SCMP_SYS(execveat) };
+
 static const int never_needed[] = {
-	SCMP_SYS(execve),
-	SCMP_SYS(execveat),
 	/* other processes */
 	SCMP_SYS(ptrace),
 	SCMP_SYS(process_vm_readv),
@@ -105,12 +106,22 @@ static const unsigned long new_namespaces[] = { CLONE_NEWUSER, CLONE_NEWNS, CLON
 	CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP };
 
 static int
-filter_fill(scmp_filter_ctx filter)
+filter_deny(scmp_filter_ctx filter, const int *calls, size_t count)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < sizeof never_needed / sizeof *never_needed && rc == 0; i++)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), never_needed[i], 0);
+	for (size_t i = 0; i < count && rc == 0; i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), calls[i], 0);
+	return rc;
+}
+
+static int
+filter_fill(scmp_filter_ctx filter, bool may_exec)
+{
+	int rc = filter_deny(filter, never_needed, sizeof never_needed / sizeof *never_needed);
+
+	if (rc == 0 && !may_exec)
+		rc = filter_deny(filter, programs, sizeof programs / sizeof *programs);
 	for (size_t i = 0; i < sizeof new_namespaces / sizeof *new_namespaces && rc == 0; i++)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
 			SCMP_A0(SCMP_CMP_MASKED_EQ, new_namespaces[i], new_namespaces[i]));
@@ -121,7 +132,7 @@ filter_fill(scmp_filter_ctx filter)
 }
 
 int
-syscall_filter_install(struct err *err)
+syscall_filter_install(bool may_exec, struct err *err)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int rc;
@@ -132,7 +143,7 @@ syscall_filter_install(struct err *err)
 	if (rc == 0)
 		rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (rc == 0)
-		rc = filter_fill(filter);
+		rc = filter_fill(filter, may_exec);
 	if (rc == 0)
 		rc = seccomp_load(filter);
 	seccomp_release(filter);

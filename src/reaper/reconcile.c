@@ -2,9 +2,10 @@
  * reconcile.c - the table against what the driver really has, in both directions.
  *
  * A record is written before its sandbox is made, so something without a record
- * is an orphan; still, nothing is concluded from one look: it must be seen twice,
- * some seconds apart, and only complete lists count. The same holds for a record
- * whose sandbox is missing. One that the driver says has ended is lost at once.
+ * is an orphan; still, nothing is concluded from one look: it must be seen twice
+ * and have been there for some seconds, and only complete lists count. How long is
+ * the driver's to say, so the second look at an old one comes soon, also after a death of ours. A record
+ * whose sandbox is missing must be seen twice, some seconds apart. One that the driver says has ended is lost at once.
  */
 /* SPDX-License-Identifier: MIT */
 #include "reaper/reaper_priv.h"
@@ -13,7 +14,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "conf/config.h"
-#include "domain/sandbox.h"
+#include "domain/sandbox/sandbox.h"
 #include "domain/service.h"
 #include "ipc/shm.h"
 
@@ -24,7 +25,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { RECHECK_MS = 5000 };
+enum { RECHECK_MS = 5000, HURRY = 5 };
 
 /* A life of a sandbox id. */
 struct life {
@@ -32,6 +33,8 @@ struct life {
 	char id[SANDBOX_ID_SIZE];
 	uint32_t slot; /* of its record */
 	bool alive;
+	int64_t known_ms; /* of one that is there */
+	int64_t missed_ms; /* of one that is not: clock_boot_ms() when that was first seen */
 };
 
 struct life_list {
@@ -44,6 +47,8 @@ struct reconcile {
 	struct event *timer;
 	struct life_list present; /* of the list that is being read */
 	struct life_list orphans, missing; /* suspects of the last complete list */
+	struct orphans *remover; /* of orphans of two lists */
+	bool hurry; /* some suspect is old enough to go at the next look */
 };
 
 static int
@@ -90,42 +95,62 @@ life_sort(struct life_list *list)
 		qsort(list->items, list->count, sizeof *list->items, life_compare);
 }
 
-/* --- something that should not be there --- */
-
-static void
-on_destroyed(const struct err *why, void *arg)
+static int64_t
+recheck_ms(const struct reconcile *reconcile)
 {
-	(void)arg;
-	if (why != NULL)
-		log_warn("an orphaned sandbox cannot be removed yet: %s", why->msg);
+	int64_t interval_ms = service_config(reconcile->service)->cleanup_interval_seconds * 1000;
+
+	return interval_ms < RECHECK_MS ? interval_ms : RECHECK_MS;
 }
 
-static bool
-is_wanted(struct service *service, const struct life *life)
+/* Timers are not so exact that the second look must come after all of the pause. */
+static int64_t
+long_enough_ms(const struct reconcile *reconcile)
 {
-	struct sandbox_record record;
+	return recheck_ms(reconcile) * 4 / 5;
+}
 
-	return sandbox_table_find(shm_sandboxes(service_shm(service)), life->id, &record, NULL) &&
-		strcmp(record.uid, life->uid) == 0 && record.status != SANDBOX_FAILED;
+/* When the next list is read. */
+static void
+plan(struct reconcile *reconcile, bool soon)
+{
+	int64_t pause_ms = service_config(reconcile->service)->cleanup_interval_seconds * 1000;
+	struct timeval pause;
+
+	if (soon)
+		pause_ms = recheck_ms(reconcile) / (reconcile->hurry ? HURRY : 1);
+	pause = clock_tv(pause_ms);
+	event_add(reconcile->timer, &pause);
+}
+
+/* --- something that should not be there --- */
+
+/* The next list is read when all of them are gone or have failed: it then says what is left. */
+static void
+on_orphans_gone(void *arg)
+{
+	struct reconcile *reconcile = arg;
+
+	plan(reconcile, reconcile->orphans.count + reconcile->missing.count > 0);
 }
 
 static void
 check_orphans(struct reconcile *reconcile)
 {
-	struct driver *driver = service_driver(reconcile->service);
 	struct life_list suspects = { 0 };
 
+	reconcile->hurry = false;
 	for (size_t i = 0; i < reconcile->present.count; i++) {
 		const struct life *life = &reconcile->present.items[i];
+		bool old = life->known_ms >= long_enough_ms(reconcile);
 
-		if (is_wanted(reconcile->service, life))
+		if (orphans_is_wanted(reconcile->remover, life->id, life->uid))
 			continue;
 		life_add(&suspects, life);
-		if (life_find(&reconcile->orphans, life->uid) == NULL)
-			continue;
-		log_write(LOG_LEVEL_WARN, &(struct log_ctx){ .sandbox_id = life->id },
-			"no record of this sandbox: removed");
-		driver->ops->destroy(driver, life->id, life->uid, on_destroyed, NULL);
+		if (old && life_find(&reconcile->orphans, life->uid) != NULL)
+			orphans_add(reconcile->remover, life->id, life->uid);
+		else if (old)
+			reconcile->hurry = true;
 	}
 	life_clear(&reconcile->orphans);
 	reconcile->orphans = suspects;
@@ -137,8 +162,9 @@ check_orphans(struct reconcile *reconcile)
 static bool
 must_exist(const struct sandbox_record *record)
 {
-	return record->status == SANDBOX_READY || record->status == SANDBOX_PAUSED ||
-		(record->status == SANDBOX_PENDING && record->pid > 0);
+	return !sandbox_is_foreign(record) &&
+		(record->status == SANDBOX_READY || record->status == SANDBOX_PAUSED ||
+			(sandbox_is_being_made(record) && record->pid > 0));
 }
 
 static void
@@ -149,15 +175,18 @@ check_missing(struct reconcile *reconcile)
 	struct sandbox_record record;
 
 	for (uint32_t slot = 0; slot < sandbox_table_bound(table); slot++) {
-		const struct life *there;
-		struct life life = { .slot = slot };
+		const struct life *there, *before;
+		struct life life = { .slot = slot, .missed_ms = clock_boot_ms() };
 
 		if (!sandbox_table_read(table, slot, &record) || !must_exist(&record))
 			continue;
 		there = life_find(&reconcile->present, record.uid);
 		if (there != NULL && there->alive)
 			continue;
-		if (there != NULL || life_find(&reconcile->missing, record.uid) != NULL) {
+		before = life_find(&reconcile->missing, record.uid);
+		if (before != NULL)
+			life.missed_ms = before->missed_ms;
+		if (there != NULL || clock_boot_ms() - life.missed_ms >= long_enough_ms(reconcile)) {
 			sandbox_lost(reconcile->service, slot, record.uid,
 				there != NULL ? "its agent has ended" : "the sandbox does not exist any more");
 			continue;
@@ -177,7 +206,7 @@ static void
 on_item(const struct driver_item *item, void *arg)
 {
 	struct reconcile *reconcile = arg;
-	struct life life = { .alive = item->alive };
+	struct life life = { .alive = item->alive, .known_ms = item->known_ms };
 
 	snprintf(life.id, sizeof life.id, "%s", item->id);
 	snprintf(life.uid, sizeof life.uid, "%s", item->uid);
@@ -188,21 +217,19 @@ static void
 on_list_end(const struct err *why, void *arg)
 {
 	struct reconcile *reconcile = arg;
-	int64_t pause_ms = service_config(reconcile->service)->cleanup_interval_seconds * 1000;
 
 	if (why != NULL) {
 		log_warn("what sandboxes there are cannot be listed, nothing is concluded: %s", why->msg);
-		pause_ms = pause_ms < RECHECK_MS ? pause_ms : RECHECK_MS;
-	} else {
-		life_sort(&reconcile->present);
-		check_orphans(reconcile);
-		check_missing(reconcile);
-		if (reconcile->orphans.count + reconcile->missing.count > 0 && pause_ms > RECHECK_MS)
-			pause_ms = RECHECK_MS;
+		life_clear(&reconcile->present);
+		reconcile->hurry = false;
+		plan(reconcile, true);
+		return;
 	}
+	life_sort(&reconcile->present);
+	check_orphans(reconcile);
+	check_missing(reconcile);
 	life_clear(&reconcile->present);
-	event_add(reconcile->timer,
-		&(struct timeval){ .tv_sec = pause_ms / 1000, .tv_usec = pause_ms % 1000 * 1000 });
+	orphans_remove(reconcile->remover);
 }
 
 static void
@@ -221,7 +248,9 @@ on_time(evutil_socket_t fd, short what, void *arg)
 static void
 gone_words(const struct driver_item *item, char *ret_text, size_t size)
 {
-	if (item->oom_killed)
+	if (item->reason != NULL && item->reason[0] != '\0')
+		snprintf(ret_text, size, "%s", item->reason);
+	else if (item->oom_killed)
 		snprintf(ret_text, size, "out of memory: the sandbox's memory limit ended its agent");
 	else if (item->wait_status >= 0 && WIFSIGNALED(item->wait_status))
 		snprintf(ret_text, size, "its agent was killed by signal %d", WTERMSIG(item->wait_status));
@@ -236,18 +265,22 @@ on_gone(const struct driver_item *item, void *arg)
 {
 	struct reconcile *reconcile = arg;
 	struct sandbox_record record;
-	char words[128];
+	char words[SANDBOX_MESSAGE_SIZE];
 	uint32_t slot;
 
 	if (!sandbox_table_find(shm_sandboxes(service_shm(reconcile->service)), item->id, &record, &slot) ||
 		strcmp(record.uid, item->uid) != 0)
 		return;
+	if (item->alive) {
+		sandbox_silent(reconcile->service, slot, record.uid, item->reason);
+		return;
+	}
 	gone_words(item, words, sizeof words);
 	sandbox_lost(reconcile->service, slot, record.uid, words);
 }
 
 struct reconcile *
-reconcile_create(struct event_base *base, struct service *service)
+reconcile_create(struct event_base *base, struct service *service, const struct membership *membership)
 {
 	struct reconcile *reconcile = calloc(1, sizeof *reconcile);
 	struct driver *driver = service_driver(service);
@@ -258,6 +291,12 @@ reconcile_create(struct event_base *base, struct service *service)
 	reconcile->timer = event_new(base, -1, 0, on_time, reconcile);
 	if (reconcile->timer == NULL)
 		abort();
+	reconcile->remover = orphans_create(&(struct orphans_options){
+		.service = service,
+		.membership = membership,
+		.done = on_orphans_gone,
+		.arg = reconcile,
+	});
 	driver->ops->watch(driver, on_gone, reconcile);
 	event_active(reconcile->timer, EV_TIMEOUT, 1);
 	return reconcile;
@@ -272,5 +311,6 @@ reconcile_free(struct reconcile *reconcile)
 	life_clear(&reconcile->present);
 	life_clear(&reconcile->orphans);
 	life_clear(&reconcile->missing);
+	orphans_free(reconcile->remover);
 	free(reconcile);
 }

@@ -1,81 +1,141 @@
 /*
  * sweep.c - asks the rules of every sandbox, and the record log what may go.
  *
- * The whole table is looked at each time, which is cheap; the removals are
- * paced. A record that cannot be removed is said and left for the next sweep:
- * it never stops this one.
+ * The whole table is looked at each time, which is cheap; of the removals only so
+ * many are under way at a time, so that thousands at once neither hold the loop
+ * up nor flood the driver. One that the driver fails at goes on by itself and
+ * holds no place: it stops no sweep.
  */
 /* SPDX-License-Identifier: MIT */
 #include "reaper/reaper_priv.h"
-#include "reaper/rules.h"
 #include "backend/record_log.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "conf/config.h"
-#include "domain/sandbox.h"
+#include "domain/exec/exec.h"
+#include "domain/sandbox/expiry.h"
+#include "domain/sandbox/sandbox.h"
 #include "domain/service.h"
 #include "ipc/job_table.h"
 #include "ipc/shm.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { SWEEP_BATCH = 64, CHECK_ROUND = 15, CHECK_BATCH = 1024 };
+enum { SWEEP_AT_ONCE = 64, CHECK_ROUND = 15, CHECK_BATCH = 1024 };
 
-/* One byte per sandbox slot: commands of it are queued or running. */
-static bool *
-busy_slots(struct service *service, uint32_t sandboxes)
+/* What one pass knows. */
+struct pass {
+	struct service *service;
+	struct expiry_limits limits;
+	bool *busy; /* per sandbox slot, once somebody asked: there are commands of it that have not ended */
+	uint32_t bound;
+	int64_t now_ms;
+	bool judges; /* rules may be asked */
+};
+
+/* Those of a process that died have no place in the queue until another one goes on with them. */
+static bool
+has_commands(struct pass *pass, uint32_t slot)
 {
-	struct shm_jobs *jobs = shm_jobs(service_shm(service));
+	struct shm_jobs *jobs = shm_jobs(service_shm(pass->service));
 	uint32_t bound = job_table_count(jobs) > 0 ? job_table_bound(jobs) : 0;
-	bool *busy = calloc(sandboxes + (size_t)1, sizeof *busy);
 	struct job_record job;
 
-	if (busy == NULL)
-		abort();
-	for (uint32_t slot = 0; slot < bound; slot++)
-		if (job_table_read(jobs, slot, &job) && job.sandbox_slot < sandboxes)
-			busy[job.sandbox_slot] = true;
-	return busy;
+	if (pass->busy != NULL)
+		return pass->busy[slot];
+	pass->busy = alloc_zero(pass->bound + (size_t)1, sizeof *pass->busy);
+	for (uint32_t i = 0; i < bound; i++)
+		if (job_table_read(jobs, i, &job) && job.sandbox_slot < pass->bound)
+			pass->busy[job.sandbox_slot] = true;
+	return pass->busy[slot];
 }
 
-static bool
-sweep_one(struct service *service, uint32_t slot, const struct sandbox_record *record, const char *rule)
+/* The rule that ends it now, or EXPIRY_NEVER. A command that begins after this has touched the record (sandbox_reap). */
+static enum expiry_rule
+judge(struct pass *pass, uint32_t slot, const struct sandbox_record *record)
+{
+	struct expiry expiry = expiry_of(record, &pass->limits, false);
+
+	if (expiry.at_ms <= pass->now_ms && (expiry.rule == EXPIRY_HEARTBEAT || expiry.rule == EXPIRY_IDLE) &&
+		(sandbox_is_busy(pass->service, slot, record) || has_commands(pass, slot)))
+		expiry = expiry_of(record, &pass->limits, true);
+	return expiry.at_ms <= pass->now_ms ? expiry.rule : EXPIRY_NEVER;
+}
+
+static void
+take(struct pass *pass, uint32_t slot, const struct sandbox_record *record, enum expiry_rule rule)
 {
 	struct err err;
 
-	if (sandbox_reap(service, slot, record->uid, rule, &err) == 0)
-		return true;
-	if (err.code != ERR_NOT_FOUND && err.code != ERR_CONFLICT)
-		log_warn("sandbox in slot %u should go by the rule \"%s\" but cannot: %s", slot, rule, err.msg);
-	return false;
+	if (sandbox_reap(pass->service, slot, record, rule, &err) != 0 && err.code != ERR_NOT_FOUND &&
+		err.code != ERR_CONFLICT)
+		log_warn("sandbox in slot %u should go by the rule \"%s\" but cannot: %s", slot,
+			expiry_rule_name(rule), err.msg);
 }
 
-void
-sweep_sandboxes(struct service *service)
+/* Its agent lives, as far as the driver knows, but does not answer: asked again, but not for ever. */
+static void
+ask_silent(struct pass *pass, uint32_t slot, const struct sandbox_record *record)
 {
-	const struct config *config = service_config(service);
-	const struct reap_limits limits = {
-		.heartbeat = config->heartbeat_cleanup_enabled,
-		.heartbeat_timeout_ms = config->heartbeat_timeout_seconds * 1000,
-		.pending_buffer_ms = config->pending_timeout_buffer_seconds * 1000,
-	};
-	struct shm_sandboxes *table = shm_sandboxes(service_shm(service));
-	uint32_t bound = sandbox_table_bound(table), reaped = 0;
-	AUTO_FREE bool *busy = busy_slots(service, bound);
-	int64_t now_ms = clock_boot_ms();
-	struct sandbox_record record;
-	const char *rule;
+	int64_t most_s = service_config(pass->service)->agent_silence_seconds;
+	int64_t since_ms = record->status_ms;
+	char words[SANDBOX_MESSAGE_SIZE];
 
-	for (uint32_t slot = 0; slot < bound && reaped < SWEEP_BATCH; slot++) {
-		if (!sandbox_table_read(table, slot, &record))
-			continue;
-		rule = reap_rule(&record, &limits, busy[slot], now_ms);
-		if (rule != NULL)
-			reaped += sweep_one(service, slot, &record, rule);
-		else if (record.status == SANDBOX_READY && !record.ready)
-			sandbox_probe(service, slot);
+	if (since_ms < pass->limits.served_since_ms)
+		since_ms = pass->limits.served_since_ms;
+	if (most_s == 0 || pass->now_ms - since_ms < most_s * 1000) {
+		sandbox_probe(pass->service, slot);
+		return;
 	}
+	snprintf(words, sizeof words, "its agent did not answer for %" PRId64 " s%s%.*s", most_s,
+		record->message[0] != '\0' ? ": " : "", (int)sizeof words - 64, record->message);
+	sandbox_lost(pass->service, slot, record->uid, words);
+}
+
+static void
+sweep_one(struct pass *pass, uint32_t slot)
+{
+	struct sandbox_record record;
+	enum expiry_rule rule;
+
+	if (!sandbox_table_read(shm_sandboxes(service_shm(pass->service)), slot, &record))
+		return;
+	if (sandbox_is_foreign(&record)) {
+		/* Whether it can be reached from here only this server can tell. */
+		if (!record.elsewhere)
+			sandbox_probe(pass->service, slot);
+		return;
+	}
+	rule = pass->judges ? judge(pass, slot, &record) : EXPIRY_NEVER;
+	if (rule != EXPIRY_NEVER)
+		take(pass, slot, &record, rule);
+	else if (record.status == SANDBOX_READY && !record.ready)
+		ask_silent(pass, slot, &record);
+}
+
+bool
+sweep_sandboxes(struct service *service, uint32_t *cursor)
+{
+	struct pass pass = {
+		.service = service,
+		.limits = service_expiry_limits(service),
+		.bound = sandbox_table_bound(shm_sandboxes(service_shm(service))),
+		.now_ms = clock_boot_ms(),
+		.judges = service_may_judge(service),
+	};
+	uint32_t looked = 0;
+
+	while (looked < pass.bound && sandbox_removals(service) < SWEEP_AT_ONCE) {
+		*cursor = *cursor + 1 < pass.bound ? *cursor + 1 : 0;
+		sweep_one(&pass, *cursor);
+		looked++;
+	}
+	free(pass.busy);
+	return looked < pass.bound;
 }
 
 void
@@ -87,7 +147,8 @@ sweep_agents(struct service *service, uint32_t number)
 	struct sandbox_record record;
 
 	for (uint32_t slot = number % round; slot < bound; slot += round)
-		if (sandbox_table_read(table, slot, &record) && record.status == SANDBOX_READY && record.ready)
+		if (sandbox_table_read(table, slot, &record) && record.status == SANDBOX_READY && record.ready &&
+			!sandbox_is_foreign(&record))
 			sandbox_check(service, slot, &record);
 }
 
@@ -105,7 +166,7 @@ oldest_needed(struct service *service)
 		if (job_table_read(jobs, slot, &job) && job.spec.segment != 0 && job.spec.segment < oldest)
 			oldest = job.spec.segment;
 	for (uint32_t slot = 0; slot < sandbox_table_bound(sandboxes); slot++)
-		if (sandbox_table_read(sandboxes, slot, &sandbox) && sandbox.status == SANDBOX_PENDING &&
+		if (sandbox_table_read(sandboxes, slot, &sandbox) && sandbox_is_being_made(&sandbox) &&
 			sandbox.env.segment != 0 && sandbox.env.segment < oldest)
 			oldest = sandbox.env.segment;
 	return oldest;
@@ -116,6 +177,10 @@ sweep_record_log(struct service *service)
 {
 	struct err err;
 
-	if (record_log_sweep(service_record_log(service), clock_wall(), oldest_needed(service), &err) != 0)
+	if (record_log_sweep(service_record_log(service), clock_steady(), oldest_needed(service), &err) != 0)
 		log_warn("old job results cannot be removed: %s", err.msg);
+	exec_move_specs(service);
+	exec_prolong_keys(service);
+	if (record_log_sweep(service_key_log(service), clock_steady(), UINT32_MAX, &err) != 0)
+		log_warn("old Idempotency-Keys cannot be removed: %s", err.msg);
 }

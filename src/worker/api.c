@@ -1,4 +1,4 @@
-/* api.c - the way of every request: route, key, id, body, handler. */
+/* api.c - the way of every request: route, key, id, perhaps other servers, body, handler. */
 /* SPDX-License-Identifier: MIT */
 #include "worker/api.h"
 
@@ -6,10 +6,12 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "conf/config.h"
+#include "domain/sandbox/sandbox.h"
 #include "http/http_server.h"
 #include "ipc/shm.h"
 #include "worker/auth.h"
 #include "worker/body.h"
+#include "worker/handshake.h"
 #include "worker/request.h"
 #include "worker/respond.h"
 #include "worker/routes.h"
@@ -17,6 +19,8 @@
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { HALF_CLOSED_MS = 5000 };
 
 void
 api_count(struct api *api, enum metric metric, int64_t n)
@@ -42,12 +46,20 @@ authenticate(struct request *request)
 	const struct config *config = request->api->config;
 	const struct http_head *head = http_exchange_head(request->exchange);
 	enum route_auth needed = request->match.route->auth;
+	const char *x_api_key = http_head_header(head, "X-API-Key");
+	const char *authorization = http_head_header(head, "Authorization");
+	AUTO_SECRET char *socket_key = NULL;
+	enum auth_result result;
 
 	request->tenant = auth_open_tenant();
 	if (needed == ROUTE_OPEN || !config->auth_enabled || (needed == ROUTE_METRICS && !config->metrics_auth))
 		return true;
-	switch (auth_check(&config->api_keys, http_head_header(head, "X-API-Key"),
-		http_head_header(head, "Authorization"), &request->tenant)) {
+	result = auth_check(&config->api_keys, x_api_key, authorization, &request->tenant);
+	if (result == AUTH_MISSING && needed == ROUTE_SOCKET) {
+		socket_key = handshake_key(head);
+		result = auth_check(&config->api_keys, socket_key, NULL, &request->tenant);
+	}
+	switch (result) {
 	case AUTH_OK:
 		return true;
 	case AUTH_MISSING:
@@ -62,6 +74,48 @@ authenticate(struct request *request)
 }
 
 static void
+handle(struct request *request)
+{
+	if (request->match.route->body != BODY_NONE)
+		body_collect(request);
+	else
+		request->match.route->handle(request);
+}
+
+static void
+look_cancel(void *look)
+{
+	sandbox_look_cancel(look);
+}
+
+static void
+on_looked(const struct err *why, void *arg)
+{
+	struct request *request = arg;
+
+	request_wait_done(request);
+	if (why != NULL)
+		respond_err(request, why);
+	else
+		handle(request);
+}
+
+/* Another server may have it. */
+static void
+look(struct request *request)
+{
+	static const struct request_wait_ops ops = { .cancel = look_cancel };
+	struct sandbox_ask *asked;
+	struct err err;
+
+	if (sandbox_look_start(request->api->service, request->tenant, request->match.id, on_looked, request,
+		    &asked, &err) != 0)
+		respond_err(request, &err);
+	else
+		request_wait(request, asked, &ops);
+}
+
+static void
 run_route(struct request *request)
 {
 	if (!authenticate(request))
@@ -69,10 +123,11 @@ run_route(struct request *request)
 	if (!router_id_is_valid(&request->match))
 		respond_problem(request, PROBLEM_NOT_FOUND, "no such %s",
 			request->match.id_kind == ROUTER_ID_JOB ? "job" : "sandbox");
-	else if (request->match.route->body != BODY_NONE)
-		body_collect(request);
+	else if (request->match.id_kind == ROUTER_ID_SANDBOX &&
+		sandbox_must_look(request->api->service, request->tenant, request->match.id))
+		look(request);
 	else
-		request->match.route->handle(request);
+		handle(request);
 }
 
 static void
@@ -157,6 +212,7 @@ api_create(const struct api_options *options, struct api **ret_api, struct err *
 		.header_timeout_ms = config->header_timeout_seconds * 1000,
 		.body_timeout_ms = config->body_timeout_seconds * 1000,
 		.keepalive_timeout_ms = config->keepalive_timeout_seconds * 1000,
+		.half_closed_ms = HALF_CLOSED_MS,
 		.on_request = on_request,
 		.format_error = format_error,
 		.on_count = on_count,
@@ -167,8 +223,10 @@ api_create(const struct api_options *options, struct api **ret_api, struct err *
 		return err_set(err, ERR_INTERNAL, "out of memory");
 	api->config = config;
 	api->service = options->service;
+	api->cluster = options->cluster;
 	api->shm = options->shm;
 	api->self = options->self;
+	api->terminal_fd = options->terminal_fd;
 	TAILQ_INIT(&api->requests);
 	if (http_server_create(options->base, options->listen_fd, &server, &api->server, err) != 0) {
 		free(api);
@@ -178,22 +236,30 @@ api_create(const struct api_options *options, struct api **ret_api, struct err *
 	return 0;
 }
 
-void
-api_drain(struct api *api)
-{
-	api->draining = true;
-	http_server_drain(api->server);
-}
-
-void
-api_end_waits(struct api *api)
+static void
+api_expire(struct api *api, bool all)
 {
 	struct request *next;
 
 	for (struct request *request = TAILQ_FIRST(&api->requests); request != NULL; request = next) {
 		next = TAILQ_NEXT(request, link);
-		request_expire(request);
+		if (all || (request->wait != NULL && request->wait_ops->at_drain))
+			request_expire(request);
 	}
+}
+
+void
+api_drain(struct api *api)
+{
+	api->draining = true;
+	http_server_drain(api->server);
+	api_expire(api, false);
+}
+
+void
+api_end_waits(struct api *api)
+{
+	api_expire(api, true);
 }
 
 uint32_t
@@ -213,6 +279,7 @@ api_free(struct api *api)
 {
 	if (api == NULL)
 		return;
+	api->closing = true;
 	http_server_free(api->server);
 	while (!TAILQ_EMPTY(&api->requests))
 		request_free(TAILQ_FIRST(&api->requests));

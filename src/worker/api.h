@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+struct cluster;
 struct config;
 struct err;
 struct event_base;
@@ -27,8 +28,10 @@ struct shm;
 struct api_options {
 	struct event_base *base;
 	int listen_fd;
+	int terminal_fd; /* where terminals are offered to a gateway */
 	const struct config *config;
 	struct service *service;
+	struct cluster *cluster; /* NULL without use_redis */
 	struct shm *shm;
 	struct proc_ref self;
 };
@@ -36,15 +39,19 @@ struct api_options {
 struct api {
 	const struct config *config;
 	struct service *service;
+	struct cluster *cluster; /* NULL without use_redis */
 	struct shm *shm;
 	struct proc_ref self;
 	struct http_server *server;
+	int terminal_fd;
+	int64_t body_bytes; /* held by all bodies; body.c changes it */
 	bool draining;
+	bool closing; /* connections end because this process does, not because their clients left */
 	TAILQ_HEAD(request_list, request) requests; /* not answered yet */
 };
 
 int api_create(const struct api_options *options, struct api **ret_api, struct err *err) MUSTCHECK;
-/* No new connections; /ready says no; requests under way go on. */
+/* No new connections; /ready says no; live streams end; other requests under way go on. */
 void api_drain(struct api *api);
 /* Answers every request that waits with what is known now, so that its client can ask again. */
 void api_end_waits(struct api *api);

@@ -11,9 +11,11 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "conf/config.h"
-#include "domain/exec.h"
+#include "domain/exec/exec.h"
+#include "domain/idempotency.h"
 #include "worker/api.h"
 #include "worker/handle_job.h"
+#include "worker/key.h"
 #include "worker/request.h"
 #include "worker/respond.h"
 
@@ -84,6 +86,9 @@ submit(struct request *request, const struct exec_spec *spec)
 void
 handle_exec(struct request *request)
 {
+	/* How long a client wants to wait does not change what it asks for. */
+	static const char *const skipped[] = { "wait", "wait_timeout", NULL };
+	struct idempotency_key key;
 	struct json_reader reader;
 	struct exec_spec spec;
 
@@ -91,8 +96,8 @@ handle_exec(struct request *request)
 	exec_spec_read(request->api->config, &reader, &spec);
 	if (reader.faults != NULL) {
 		respond_faults(request, &reader);
-	} else {
-		json_reader_fini(&reader);
+	} else if (key_read(request, skipped, &key)) {
+		spec.key = key.name != NULL ? &key : NULL;
 		submit(request, &spec);
 	}
 	exec_spec_fini(&spec);

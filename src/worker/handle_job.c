@@ -3,7 +3,8 @@
 #include "worker/handle_job.h"
 
 #include "base/err.h"
-#include "domain/job.h"
+#include "domain/exec/exec.h"
+#include "domain/job/job.h"
 #include "worker/api.h"
 #include "worker/query.h"
 #include "worker/request.h"
@@ -11,6 +12,7 @@
 #include "worker/routes.h"
 
 #include <json-c/json.h>
+#include <string.h>
 
 enum { LIST_MAX = 100, WAIT_DEFAULT_MS = 300 * 1000 };
 
@@ -58,13 +60,24 @@ wait_cancel(void *wait)
 	job_wait_cancel(wait);
 }
 
+/* Whoever has started a command here and is told of it before its end comes back for that: it goes on without. */
 static void
-wait_expire(struct request *request)
+answer_standing(struct request *request)
 {
+	if (*request->job_id != '\0')
+		exec_detach(request->api->service, request->job_id);
 	answer_with_job(request, job_of(request));
 }
 
-static const struct request_wait_ops wait_ops = { .cancel = wait_cancel, .expire = wait_expire };
+static const struct request_wait_ops wait_ops = { .cancel = wait_cancel, .expire = answer_standing };
+
+static bool
+is_standing(struct json_object *job)
+{
+	const char *status = json_object_get_string(json_object_object_get(job, "status"));
+
+	return status != NULL && (strcmp(status, "queued") == 0 || strcmp(status, "running") == 0);
+}
 
 /*
  * Too many waits, or a stopping service, is no failure of the job: who has started one here gets it
@@ -76,8 +89,10 @@ wait_on_done(struct json_object *job, const struct err *why, void *arg)
 	struct request *request = arg;
 
 	request_wait_done(request);
+	if (why == NULL && *request->job_id != '\0' && is_standing(job))
+		exec_detach(request->api->service, request->job_id);
 	if (why != NULL && *request->job_id != '\0' && why->code != ERR_NOT_FOUND)
-		answer_with_job(request, request->job_id);
+		answer_standing(request);
 	else
 		respond_job(request, job, why);
 }

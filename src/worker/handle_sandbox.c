@@ -4,8 +4,10 @@
 
 #include "base/err.h"
 #include "base/json.h"
-#include "domain/sandbox.h"
+#include "domain/idempotency.h"
+#include "domain/sandbox/sandbox.h"
 #include "worker/api.h"
+#include "worker/key.h"
 #include "worker/query.h"
 #include "worker/request.h"
 #include "worker/respond.h"
@@ -30,14 +32,39 @@ respond_create_err(struct request *request, const struct err *err)
 		respond_err(request, err);
 }
 
+static void
+create_on_entered(const struct sandbox_record *record, bool existing, const struct err *why, void *arg)
+{
+	struct request *request = request_ref_take(arg);
+
+	(void)existing;
+	if (request == NULL)
+		return;
+	if (why != NULL)
+		respond_create_err(request, why);
+	else
+		respond_json(request, 200, sandbox_created_json(request->api->service, record));
+}
+
+static void
+created_on_done(struct json_object *answer, const struct err *why, void *arg)
+{
+	struct request *request = request_ref_take(arg);
+
+	if (request == NULL)
+		return;
+	if (why != NULL)
+		respond_create_err(request, why);
+	else
+		respond_json(request, 200, json_object_get(answer));
+}
+
 void
 handle_sandbox_create(struct request *request)
 {
+	struct idempotency_key key;
 	struct json_reader reader;
 	struct sandbox_spec spec;
-	struct sandbox_record record;
-	struct err err;
-	bool existing;
 
 	json_reader_init(&reader, request->body);
 	sandbox_spec_read(request->api->config, &reader, &spec);
@@ -45,11 +72,14 @@ handle_sandbox_create(struct request *request)
 		respond_faults(request, &reader);
 		return;
 	}
-	json_reader_fini(&reader);
-	if (sandbox_create(request->api->service, request->tenant, &spec, &record, &existing, &err) != 0)
-		respond_create_err(request, &err);
+	if (!key_read(request, NULL, &key))
+		return;
+	if (key.name == NULL)
+		sandbox_create(
+			request->api->service, request->tenant, &spec, create_on_entered, request_ref(request));
 	else
-		respond_json(request, 200, sandbox_created_json(&record));
+		sandbox_create_keyed(
+			request->api->service, request->tenant, &spec, &key, created_on_done, request_ref(request));
 }
 
 /* --- list --- */
@@ -154,7 +184,18 @@ handle_sandbox_list(struct request *request)
 static void
 respond_record(struct request *request, const struct sandbox_record *record)
 {
-	respond_json(request, 200, sandbox_json(record));
+	respond_json(request, 200, sandbox_json(request->api->service, record));
+}
+
+static void
+on_measured(struct json_object *json, void *arg)
+{
+	struct request *request = request_ref_take(arg);
+
+	if (request != NULL)
+		respond_json(request, 200, json);
+	else
+		json_object_put(json);
 }
 
 void
@@ -166,7 +207,7 @@ handle_sandbox_get(struct request *request)
 	if (sandbox_get(request->api->service, request->tenant, request->match.id, &record, &err) != 0)
 		respond_err(request, &err);
 	else
-		respond_record(request, &record);
+		sandbox_measure(request->api->service, &record, on_measured, request_ref(request));
 }
 
 /* -1 (unchanged) when the field is absent. */
@@ -181,38 +222,38 @@ read_life_ms(struct json_reader *reader, const char *field, double min)
 }
 
 static void
-patch(struct request *request, struct json_object *labels, int64_t ttl_ms, int64_t idle_ms)
+patch_on_changed(const struct sandbox_record *record, const struct err *why, void *arg)
 {
 	static const struct respond_fault bad_labels = { PROBLEM_INVALID_REQUEST, "body", "labels", "value_error" };
-	struct sandbox_record record;
-	struct err err;
+	struct request *request = request_ref_take(arg);
 
-	if (sandbox_patch(request->api->service, request->tenant, request->match.id, labels, ttl_ms, idle_ms,
-		    &record, &err) == 0)
-		respond_record(request, &record);
-	else if (err.code == ERR_INVALID)
-		respond_fault(request, &bad_labels, "%s", err.msg);
+	if (request == NULL)
+		return;
+	if (why == NULL)
+		respond_record(request, record);
+	else if (why->code == ERR_INVALID)
+		respond_fault(request, &bad_labels, "%s", why->msg);
 	else
-		respond_err(request, &err);
+		respond_err(request, why);
 }
 
 void
 handle_sandbox_patch(struct request *request)
 {
+	struct sandbox_change change = { 0 };
 	struct json_reader reader;
-	struct json_object *labels = NULL;
-	int64_t ttl_ms, idle_ms;
 
 	json_reader_init(&reader, request->body);
-	json_reader_string_map(&reader, "labels", &labels);
-	ttl_ms = read_life_ms(&reader, "ttl_seconds", 0.001);
-	idle_ms = read_life_ms(&reader, "idle_timeout_seconds", 0); /* 0: off */
+	json_reader_string_map(&reader, "labels", &change.labels);
+	change.ttl_ms = read_life_ms(&reader, "ttl_seconds", 0.001);
+	change.idle_timeout_ms = read_life_ms(&reader, "idle_timeout_seconds", 0); /* 0: off */
 	if (reader.faults != NULL) {
 		respond_faults(request, &reader);
 		return;
 	}
 	json_reader_fini(&reader);
-	patch(request, labels, ttl_ms, idle_ms);
+	sandbox_patch(request->api->service, request->tenant, request->match.id, &change, patch_on_changed,
+		request_ref(request));
 }
 
 /* {"status": word, "sandbox_id": id} */
@@ -226,15 +267,24 @@ respond_done(struct request *request, const char *word)
 	respond_json(request, 200, body);
 }
 
+static void
+delete_on_done(const struct err *why, void *arg)
+{
+	struct request *request = request_ref_take(arg);
+
+	if (request == NULL)
+		return;
+	if (why != NULL)
+		respond_err(request, why);
+	else
+		respond_done(request, "deleted");
+}
+
 void
 handle_sandbox_delete(struct request *request)
 {
-	struct err err;
-
-	if (sandbox_delete(request->api->service, request->tenant, request->match.id, &err) != 0)
-		respond_err(request, &err);
-	else
-		respond_done(request, "deleted");
+	sandbox_delete(
+		request->api->service, request->tenant, request->match.id, delete_on_done, request_ref(request));
 }
 
 void

@@ -1,14 +1,19 @@
-/* handle_service.c - what this service is and how it is: root, health, readiness, resources. */
+/* handle_service.c - what this service is and how it is: root, health, readiness, resources, and how to talk to it. */
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 #include "worker/routes.h"
 
+#include "cluster/cluster.h"
 #include "domain/service.h"
 #include "worker/api.h"
+#include "worker/openapi.h"
 #include "worker/request.h"
 #include "worker/respond.h"
 
+#include <event2/buffer.h>
 #include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char media_type_json[] = "application/json";
@@ -53,13 +58,18 @@ ready_on_checked(bool ready, const char *problems, void *arg)
 {
 	static const char body[] = "{\"status\":\"ready\"}";
 	struct request *request = request_ref_take(arg);
+	char words[640], all[4096];
 
 	if (request == NULL)
 		return;
-	if (ready)
+	if (request->api->cluster != NULL && cluster_problem(request->api->cluster, words, sizeof words)) {
+		snprintf(all, sizeof all, "%s\n%s", words, problems);
+		respond_not_ready(request, all);
+	} else if (ready) {
 		respond_text(request, 200, media_type_json, body, sizeof body - 1);
-	else
+	} else {
 		respond_not_ready(request, problems);
+	}
 }
 
 void
@@ -88,4 +98,17 @@ void
 handle_resources(struct request *request)
 {
 	service_resources(request->api->service, resources_on_known, request_ref(request));
+}
+
+void
+handle_openapi(struct request *request)
+{
+	struct evbuffer *body = evbuffer_new();
+	size_t len;
+	const char *text = openapi_text(&len);
+
+	if (body == NULL || evbuffer_add_reference(body, text, len, NULL, NULL) != 0)
+		abort();
+	respond_buffer(request, 200, media_type_json, body);
+	evbuffer_free(body);
 }

@@ -12,12 +12,19 @@
 #include <math.h>
 #include <string.h>
 
-static void
-query_fault(struct request *request, const char *name, const char *what)
+bool
+query_refuse(struct request *request, const char *name, const char *type, const char *words)
 {
-	struct respond_fault fault = { PROBLEM_INVALID_REQUEST, "query", name, "value_error" };
+	struct respond_fault fault = { PROBLEM_INVALID_REQUEST, "query", name, type };
 
-	respond_fault(request, &fault, "%s", what);
+	respond_fault(request, &fault, "%s", words);
+	return false;
+}
+
+static bool
+query_fault(struct request *request, const char *name, const char *words)
+{
+	return query_refuse(request, name, "value_error", words);
 }
 
 bool
@@ -27,8 +34,7 @@ query_text(struct request *request, const char *name, char **ret)
 
 	if (http_query_get(query, name, ret) >= 0)
 		return true;
-	query_fault(request, name, "is given twice or not validly percent-encoded");
-	return false;
+	return query_fault(request, name, "is given twice or not validly percent-encoded");
 }
 
 static bool
@@ -61,6 +67,48 @@ query_limit(struct request *request, uint32_t max, uint32_t *ret)
 	return false;
 }
 
+bool
+query_parse_count(const char *text, int64_t min, int64_t *ret)
+{
+	size_t len = strspn(text, "0123456789");
+	unsigned long long value;
+
+	if (len == 0 || len > 16 || text[len] != '\0')
+		return false;
+	value = strtoull(text, NULL, 10);
+	if (value > QUERY_MAX_OFFSET || (int64_t)value < min)
+		return false;
+	*ret = (int64_t)value;
+	return true;
+}
+
+bool
+query_offset(struct request *request, const char *name, int64_t *ret)
+{
+	AUTO_FREE char *text = NULL;
+
+	if (!query_text(request, name, &text))
+		return false;
+	if (text == NULL || query_parse_count(text, 0, ret))
+		return true;
+	return query_fault(request, name, "must be a whole number, 0 or more");
+}
+
+bool
+query_flag(struct request *request, const char *name, bool *ret)
+{
+	AUTO_FREE char *text = NULL;
+
+	if (!query_text(request, name, &text))
+		return false;
+	if (text == NULL)
+		return true;
+	if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+		return query_fault(request, name, "must be 0 or 1");
+	*ret = text[0] == '1';
+	return true;
+}
+
 /* No sign, no hexadecimal, no "inf": digits, a point, an exponent. */
 static bool
 parse_seconds(const char *text, double *ret)
@@ -85,10 +133,8 @@ query_timeout_ms(struct request *request, int64_t *ret)
 
 	if (!query_text(request, "timeout", &text))
 		return false;
-	if (text != NULL && !parse_seconds(text, &seconds)) {
-		query_fault(request, "timeout", "must be a number of seconds, 0 or more");
-		return false;
-	}
+	if (text != NULL && !parse_seconds(text, &seconds))
+		return query_fault(request, "timeout", "must be a number of seconds, 0 or more");
 	*ret = (int64_t)ceil(fmin(seconds, max) * 1000);
 	return true;
 }

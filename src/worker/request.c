@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "domain/job/job.h"
 #include "http/http_server.h"
 #include "worker/api.h"
 #include "worker/respond.h"
@@ -37,6 +38,8 @@ request_on_gone(void *arg)
 	struct request *request = arg;
 	struct log_ctx ctx = request_log_ctx(request);
 
+	if (*request->job_id != '\0' && !request->api->closing)
+		job_leave(request->api->service, request->tenant, request->job_id);
 	log_write(LOG_LEVEL_DEBUG, &ctx, "client left after %.3f ms without its answer",
 		(double)(clock_boot_us() - request->start_us) / 1000);
 	request_free(request);
@@ -70,6 +73,7 @@ request_free(struct request *request)
 		request->ref->request = NULL;
 	TAILQ_REMOVE(&request->api->requests, request, link);
 	json_object_put(request->body);
+	body_release(request);
 	free(request);
 }
 
@@ -109,6 +113,8 @@ request_expire(struct request *request)
 	request_wait_done(request);
 	if (ops->expire != NULL)
 		ops->expire(request);
+	else if (request->started)
+		respond_abort(request);
 	else
 		respond_problem(request, PROBLEM_UNAVAILABLE, "this worker process is stopping; ask again");
 }

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "worker/body.h"
 #include "worker/router.h"
 
 #include <stdbool.h>
@@ -30,8 +31,9 @@ enum { REQUEST_ID_MAX = 128 };
 /* What a request waits for, and how that ends early; both are called with the wait still set. */
 struct request_wait_ops {
 	void (*cancel)(void *wait); /* nobody listens any more */
-	/* The worker stops: answer with what is known now. NULL: 503, ask again. */
+	/* The worker stops: answer with what is known now. NULL: 503, ask again; a streamed answer is cut. */
 	void (*expire)(struct request *request);
+	bool at_drain; /* it does so at once, not at the end of the time it has to stop */
 };
 
 struct request {
@@ -40,12 +42,15 @@ struct request {
 	struct http_exchange *exchange;
 	struct router_match match;
 	const char *tenant; /* set once the caller is known */
+	struct body input; /* what came of its body, where one is taken */
 	struct json_object *body; /* owned; the routes' BODY_OBJECT and BODY_OPTIONAL */
 	void *wait;
 	const struct request_wait_ops *wait_ops;
 	struct request_ref *ref;
 	int64_t start_us;
+	bool started; /* the head of a streamed answer is out */
 	bool detached; /* exec: the client wants the job id only */
+	bool eof; /* stdin: nothing comes behind the body */
 	int64_t wait_ms; /* exec: how long it wants to wait for the end */
 	char job_id[ID_UUID_SIZE]; /* exec: the job that was recorded for it; "" before */
 	char id[REQUEST_ID_MAX + 1];

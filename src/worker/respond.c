@@ -30,7 +30,7 @@ level_of(enum http_method method, int status)
 
 /* What every answer has in common; the head may not be read after the answer. */
 static void
-answer_begin(struct request *request, int status, const char *why)
+answer_tell(struct request *request, int status, const char *why)
 {
 	const struct http_head *head = http_exchange_head(request->exchange);
 	struct log_ctx ctx = request_log_ctx(request);
@@ -41,6 +41,12 @@ answer_begin(struct request *request, int status, const char *why)
 		why != NULL ? why : "");
 	api_count_response(request->api, status);
 	http_exchange_add_header(request->exchange, "X-Request-ID", request->id);
+}
+
+static void
+answer_begin(struct request *request, int status, const char *why)
+{
+	answer_tell(request, status, why);
 	http_exchange_on_gone(request->exchange, NULL, NULL);
 }
 
@@ -102,16 +108,28 @@ respond_buffer(struct request *request, int status, const char *content_type, st
 	request_free(request);
 }
 
-/* Messages are cut to their buffers and may quote a client: they need not be valid UTF-8. */
-static struct json_object *
-text_json(const char *text)
+void
+respond_start(struct request *request, int status, const char *content_type, int64_t length,
+	void (*on_drain)(struct http_exchange *exchange, void *arg))
 {
-	AUTO_FREE char *repaired = NULL;
-	size_t len = strlen(text);
+	answer_tell(request, status, NULL);
+	request->started = true;
+	http_exchange_start(request->exchange, status, content_type, length, on_drain, request);
+}
 
-	if (!text_is_utf8(text, len) && text_utf8_repair(text, len, &repaired, &len) == 0)
-		text = repaired;
-	return json_object_new_string_len(text, (int)len);
+void
+respond_end(struct request *request)
+{
+	http_exchange_on_gone(request->exchange, NULL, NULL);
+	http_exchange_end(request->exchange);
+	request_free(request);
+}
+
+void
+respond_abort(struct request *request)
+{
+	http_exchange_abort(request->exchange);
+	request_free(request);
 }
 
 /* Takes detail. */
@@ -146,7 +164,7 @@ send_fault(struct request *request, const struct respond_fault *fault, const cha
 	if (fault->field != NULL)
 		json_object_array_add(loc, json_object_new_string(fault->field));
 	json_object_object_add(item, "loc", loc);
-	json_object_object_add(item, "msg", text_json(msg));
+	json_object_object_add(item, "msg", json_object_new_string(msg));
 	json_object_object_add(item, "type", json_object_new_string(fault->type));
 	json_object_array_add(list, item);
 	send_problem(request, fault->problem, list, msg);
@@ -164,7 +182,7 @@ send_message(struct request *request, enum problem problem, const char *msg)
 			json_object_new_string("internal error; the server's log has it under this request_id"),
 			msg);
 	else
-		send_problem(request, problem, text_json(msg), msg);
+		send_problem(request, problem, json_object_new_string(msg), msg);
 }
 
 void
@@ -176,6 +194,7 @@ respond_problem(struct request *request, enum problem problem, const char *fmt, 
 	va_start(ap, fmt);
 	vsnprintf(msg, sizeof msg, fmt, ap);
 	va_end(ap);
+	text_utf8_mend(msg);
 	send_message(request, problem, msg);
 }
 
@@ -194,6 +213,7 @@ respond_fault(struct request *request, const struct respond_fault *fault, const 
 	va_start(ap, fmt);
 	vsnprintf(msg, sizeof msg, fmt, ap);
 	va_end(ap);
+	text_utf8_mend(msg);
 	send_fault(request, fault, msg);
 }
 

@@ -1,5 +1,5 @@
 /*
- * respond.h - the answers. Each of these ends the request: it is gone afterwards.
+ * respond.h - the answers. Each but respond_start() ends the request: it is gone afterwards.
  *
  * Errors are {"detail","code","request_id"}; `detail` is text, but with 422 a list of
  * {"loc","msg","type"}. Every answer carries X-Request-ID, is counted and logged.
@@ -11,8 +11,10 @@
 #include "worker/problem.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct evbuffer;
+struct http_exchange;
 struct json_object;
 struct json_reader;
 struct request;
@@ -23,6 +25,15 @@ void respond_json(struct request *request, int status, struct json_object *body)
 void respond_text(struct request *request, int status, const char *content_type, const char *text, size_t len);
 /* Takes the bytes of body, not the buffer. */
 void respond_buffer(struct request *request, int status, const char *content_type, struct evbuffer *body);
+
+/*
+ * A streamed answer, counted and logged when it starts. The request goes on until one of the two ends it, or its
+ * client leaves. on_drain and length as in http_exchange_start(); arg of on_drain is the request.
+ */
+void respond_start(struct request *request, int status, const char *content_type, int64_t length,
+	void (*on_drain)(struct http_exchange *exchange, void *arg));
+void respond_end(struct request *request);
+void respond_abort(struct request *request); /* so that it can't be taken for whole */
 
 void respond_problem(struct request *request, enum problem problem, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

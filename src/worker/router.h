@@ -16,8 +16,18 @@
 
 struct request;
 
-enum route_auth { ROUTE_OPEN, ROUTE_KEY, ROUTE_METRICS /* a key if metrics_auth says so */ };
-enum route_body { BODY_NONE, BODY_OBJECT, BODY_OPTIONAL /* an empty one reads as {} */ };
+enum route_auth {
+	ROUTE_OPEN,
+	ROUTE_KEY,
+	ROUTE_METRICS, /* a key if metrics_auth says so */
+	ROUTE_SOCKET /* a key, also where a browser can put it: handshake_key() */
+};
+enum route_body {
+	BODY_NONE,
+	BODY_OBJECT,
+	BODY_OPTIONAL, /* an empty one reads as {} */
+	BODY_NAMES /* an object whose strings may be names of files: json_parse_names() */
+};
 
 struct route {
 	enum http_method method;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "cluster/cluster.h"
 #include "conf/config.h"
 #include "domain/service.h"
 #include "ipc/shm.h"
@@ -30,6 +31,9 @@ enum {
 struct worker {
 	struct role_env *env;
 	struct event_base *base;
+	struct cluster *cluster;
+	struct cluster_listener listener;
+	struct service_share share;
 	struct service *service;
 	struct api *api;
 	struct event *on_term, *on_int, *on_alive, *on_tick;
@@ -61,7 +65,11 @@ worker_check_drained(evutil_socket_t fd, short what, void *arg)
 		return;
 	if (worker->last_ms == 0) {
 		worker->last_ms = now + LAST_BYTES_MS;
+		/* First those that were being recorded: they are not to be asked again. */
+		service_settle(worker->service);
 		api_end_waits(worker->api);
+		if (service_execs(worker->service) > 0)
+			log_info("%u commands go on without this process", service_execs(worker->service));
 	}
 	if (api_open_connections(worker->api) == 0 || now >= worker->last_ms)
 		event_base_loopbreak(worker->base);
@@ -108,23 +116,63 @@ worker_on_alive(evutil_socket_t fd, short what, void *arg)
 }
 
 static int
+worker_join(struct worker *worker, struct err *err)
+{
+	struct role_env *env = worker->env;
+	struct cluster_options options = {
+		.base = worker->base, .config = env->config, .shm = env->shm, .self = env->self, .role = "worker"
+	};
+
+	return env->config->use_redis ? cluster_create(&options, &worker->cluster, err) : 0;
+}
+
+static void
+worker_on_redis(void *ctx, bool up)
+{
+	struct worker *worker = ctx;
+
+	service_on_redis(worker->service, up);
+}
+
+static int
+worker_serve(struct worker *worker, struct service_options *options, struct err *err)
+{
+	if (worker->cluster == NULL)
+		return service_create(options, &worker->service, err);
+	worker->share = (struct service_share){
+		.redis = cluster_redis(worker->cluster),
+		.prefix = cluster_prefix(worker->cluster),
+		.replica = cluster_replica(worker->cluster),
+	};
+	options->share = &worker->share;
+	if (service_create(options, &worker->service, err) != 0)
+		return -1;
+	worker->listener = (struct cluster_listener){ .on_change = worker_on_redis, .ctx = worker };
+	cluster_listen(worker->cluster, &worker->listener);
+	return 0;
+}
+
+static int
 worker_open(struct worker *worker, struct err *err)
 {
 	struct role_env *env = worker->env;
 	struct service_options service = {
 		.config = env->config, .shm = env->shm, .notify = env->notify, .self = env->self
 	};
-	struct api_options api = {
-		.listen_fd = env->listen_fd, .config = env->config, .shm = env->shm, .self = env->self
-	};
+	struct api_options api = { .listen_fd = env->listen_fd,
+		.terminal_fd = env->terminal_fd,
+		.config = env->config,
+		.shm = env->shm,
+		.self = env->self };
 
 	worker->base = event_base_new();
 	if (worker->base == NULL)
 		return err_set(err, ERR_INTERNAL, "no event loop: raise the limit of open files");
 	service.base = api.base = worker->base;
-	if (service_create(&service, &worker->service, err) != 0)
+	if (worker_join(worker, err) != 0 || worker_serve(worker, &service, err) != 0)
 		return -1;
 	api.service = worker->service;
+	api.cluster = worker->cluster;
 	return api_create(&api, &worker->api, err);
 }
 
@@ -160,8 +208,11 @@ worker_close(struct worker *worker)
 	free_event(worker->on_alive);
 	free_event(worker->on_tick);
 	api_free(worker->api);
+	if (worker->listener.on_change != NULL)
+		cluster_unlisten(worker->cluster, &worker->listener);
 	if (worker->service != NULL)
 		service_free(worker->service);
+	cluster_free(worker->cluster);
 	if (worker->base != NULL)
 		event_base_free(worker->base);
 }
