@@ -1,0 +1,267 @@
+"""The clients: blocking, and for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any
+
+from . import _cleanup
+from ._core import Settings, log
+from ._drivers import AsyncDriver, SyncDriver, asynchronous, sync
+from ._ops import BaseClient
+from .errors import SandboxError
+from .models import SandboxInfo
+from .sandbox import AsyncSandboxInstance, SandboxInstance
+
+CREATES = 32
+
+
+class SandboxClient(BaseClient[SandboxInstance]):
+    """A server, for code that blocks. Threads may share it.
+
+    `base_url` (else SANDBOX_BASE_URL, else http://localhost:8000), `api_key` (else SANDBOX_API_KEY), `prefix` of
+    all paths (else SANDBOX_PREFIX). `timeout` is how many seconds of silence end a request, `retry_seconds` how
+    long one is tried again that did not come through. With `cleanup` the sandboxes that were made here are deleted
+    when the process ends; `with` deletes them at the end of the block.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        prefix: str | None = None,
+        *,
+        timeout: float = 60,
+        retry_seconds: float = 60,
+        cleanup: bool = True,
+    ) -> None:
+        self._settings = Settings(base_url, api_key, prefix, timeout, retry_seconds)
+        self._driver = SyncDriver(self._settings.base_url, self._settings.headers, timeout)
+        self._cleanup = cleanup
+        self._own: dict[str, SandboxInstance] = {}
+
+    create_sandbox = sync(BaseClient[SandboxInstance]._create_sandbox)
+    get_sandbox = sync(BaseClient[SandboxInstance]._get_sandbox)
+    list_sandboxes = sync(BaseClient[SandboxInstance]._list_sandboxes)
+    delete_sandbox = sync(BaseClient[SandboxInstance]._delete_sandbox)
+    health = sync(BaseClient[SandboxInstance]._health)
+    resources = sync(BaseClient[SandboxInstance]._resources)
+
+    def create_many(self, n: int, image: str, *, concurrency: int = CREATES, **fields: Any) -> list[SandboxInstance]:
+        """Makes `n` sandboxes, `concurrency` at a time; all or none: when one fails the others are deleted."""
+        with ThreadPoolExecutor(max(1, min(concurrency, n))) as pool:
+            creates = [pool.submit(self.create_sandbox, image, **fields) for _ in range(n)]
+            made = [one.result() for one in creates if one.exception() is None]
+            problem = next((one.exception() for one in creates if one.exception() is not None), None)
+            if problem is not None:
+                list(pool.map(self._try_delete, made))
+                raise problem
+        return made
+
+    def cleanup_all(self) -> None:
+        """Deletes every sandbox that was made by this client. Raises the first problem after trying all."""
+        own = list(self._own.values())
+        with ThreadPoolExecutor(CREATES) as pool:
+            problems = [problem for problem in pool.map(self._try_delete, own) if problem is not None]
+        if problems:
+            raise problems[0]
+
+    def _try_delete(self, sandbox: SandboxInstance) -> Exception | None:
+        try:
+            sandbox.delete()
+        except SandboxError as error:
+            log.warning("sandbox %s was not deleted: %s", sandbox.sandbox_id, error)
+            return error
+        return None
+
+    def delete_own(self) -> None:
+        """At the end of the process: no thread can be started any more, and nothing is raised."""
+        for sandbox in list(self._own.values()):
+            self._try_delete(sandbox)
+
+    def _adopt(self, info: SandboxInfo, made: bool) -> SandboxInstance:
+        sandbox = SandboxInstance(self, info, made)
+        if made:
+            self._own[info.sandbox_id] = sandbox
+            if self._cleanup:
+                _cleanup.watch(self)
+        return sandbox
+
+    def _drop(self, sandbox_id: str) -> None:
+        self._own.pop(sandbox_id, None)
+
+    def close(self) -> None:
+        """Closes the connections; sandboxes stay, and are still deleted at the process's end."""
+        self._driver.close()
+
+    def __enter__(self) -> SandboxClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.cleanup_all()
+        except SandboxError:
+            if kind is None:
+                raise
+        finally:
+            self.close()
+
+
+class Creating:
+    """A sandbox in the making: `await` it, or use it as `async with`, which deletes it at the end."""
+
+    def __init__(self, create: Awaitable[AsyncSandboxInstance]) -> None:
+        self._create = create
+        self._sandbox: AsyncSandboxInstance | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncSandboxInstance]:
+        return self._create.__await__()
+
+    async def __aenter__(self) -> AsyncSandboxInstance:
+        self._sandbox = await self._create
+        return self._sandbox
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._sandbox is not None
+        await self._sandbox.__aexit__(kind, error, trace)
+
+
+class AsyncSandboxClient(BaseClient[AsyncSandboxInstance]):
+    """A server, for asyncio; belongs to one loop. Arguments as of `SandboxClient`."""
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        prefix: str | None = None,
+        *,
+        timeout: float = 60,
+        retry_seconds: float = 60,
+        cleanup: bool = True,
+    ) -> None:
+        self._settings = Settings(base_url, api_key, prefix, timeout, retry_seconds)
+        self._driver = AsyncDriver(self._settings.base_url, self._settings.headers, timeout)
+        self._cleanup = cleanup
+        self._own: dict[str, AsyncSandboxInstance] = {}
+
+    _create = asynchronous(BaseClient[AsyncSandboxInstance]._create_sandbox)
+    get_sandbox = asynchronous(BaseClient[AsyncSandboxInstance]._get_sandbox)
+    list_sandboxes = asynchronous(BaseClient[AsyncSandboxInstance]._list_sandboxes)
+    delete_sandbox = asynchronous(BaseClient[AsyncSandboxInstance]._delete_sandbox)
+    health = asynchronous(BaseClient[AsyncSandboxInstance]._health)
+    resources = asynchronous(BaseClient[AsyncSandboxInstance]._resources)
+
+    def create_sandbox(
+        self,
+        image: str,
+        block_network: bool = True,
+        sandbox_id: str | None = None,
+        cpu: str | float | None = None,
+        memory: str | int | None = None,
+        timeout: float | None = None,
+        wait_ready: bool = True,
+        poll_interval: float = 1.0,
+        **fields: Any,
+    ) -> Creating:
+        return Creating(
+            self._create(image, block_network, sandbox_id, cpu, memory, timeout, wait_ready, poll_interval, **fields)
+        )
+
+    create_sandbox.__doc__ = (
+        (BaseClient._create_sandbox.__doc__ or "")
+        + """
+        `await` it, or use it as `async with`, which deletes the sandbox at the end of the block.
+        """
+    )
+
+    async def create_many(
+        self, n: int, image: str, *, concurrency: int = CREATES, **fields: Any
+    ) -> list[AsyncSandboxInstance]:
+        """Makes `n` sandboxes, `concurrency` at a time; all or none: when one fails the others are deleted."""
+        gate = asyncio.Semaphore(max(1, concurrency))
+
+        async def one() -> AsyncSandboxInstance:
+            async with gate:
+                return await self.create_sandbox(image, **fields)
+
+        results = await asyncio.gather(*(one() for _ in range(n)), return_exceptions=True)
+        made = [result for result in results if isinstance(result, AsyncSandboxInstance)]
+        problem = next((result for result in results if isinstance(result, BaseException)), None)
+        if problem is not None:
+            await asyncio.gather(*map(self._try_delete, made))
+            raise problem
+        return made
+
+    async def cleanup_all(self) -> None:
+        """Deletes every sandbox that was made by this client. Raises the first problem after trying all."""
+        gate = asyncio.Semaphore(CREATES)
+
+        async def one(sandbox: AsyncSandboxInstance) -> Exception | None:
+            async with gate:
+                return await self._try_delete(sandbox)
+
+        problems = await asyncio.gather(*map(one, list(self._own.values())))
+        for problem in problems:
+            if problem is not None:
+                raise problem
+
+    async def _try_delete(self, sandbox: AsyncSandboxInstance) -> Exception | None:
+        try:
+            await sandbox.delete()
+        except SandboxError as error:
+            log.warning("sandbox %s was not deleted: %s", sandbox.sandbox_id, error)
+            return error
+        return None
+
+    def delete_own(self) -> None:
+        """At the end of the process, when no loop runs any more."""
+        settings = self._settings
+        with SandboxClient(
+            settings.base_url,
+            settings.api_key or "",
+            "",
+            timeout=settings.timeout,
+            retry_seconds=5,
+            cleanup=False,
+        ) as client:
+            for sandbox_id in list(self._own):
+                try:
+                    client.delete_sandbox(sandbox_id)
+                except SandboxError as error:
+                    log.warning("sandbox %s was not deleted: %s", sandbox_id, error)
+
+    def _adopt(self, info: SandboxInfo, made: bool) -> AsyncSandboxInstance:
+        sandbox = AsyncSandboxInstance(self, info, made)
+        if made:
+            self._own[info.sandbox_id] = sandbox
+            if self._cleanup:
+                _cleanup.watch(self)
+        return sandbox
+
+    def _drop(self, sandbox_id: str) -> None:
+        self._own.pop(sandbox_id, None)
+
+    async def close(self) -> None:
+        """Closes the connections; sandboxes stay, and are still deleted at the process's end."""
+        await self._driver.close()
+
+    async def __aenter__(self) -> AsyncSandboxClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.cleanup_all()
+        except SandboxError:
+            if kind is None:
+                raise
+        finally:
+            await self.close()
