@@ -5,11 +5,29 @@
     bench/bench.py --url http://127.0.0.1:8000 --key-file /var/lib/orchard/api-key --pid-file /run/orchard/orchardd.pid
 
 Needs only Python's standard library; `health` also wants wrk. Everything goes to loopback and is bounded.
+`exec-null` starts a server of its own from a build directory (as root, after `make bench`), whose agents run nothing; so do
+`create-ratio` and `density`, with real agents:
+
+    bench/bench.py --build build [--against OTHER_BUILD] exec-null
+    bench/bench.py --build build --image /path/of/a/root create-ratio density
+
+`cluster` starts several at a redis-server of its own, with agents that run nothing:
+
+    bench/bench.py --build build cluster
+
+`sdk` starts one as well, for as many sandboxes at once as `--boxes` says, by the Python SDK (with httpx and websockets installed):
+
+    bench/bench.py --build build --image /path/of/a/root --boxes 500 sdk
+
+`kubernetes` starts one that makes pods in a stand-in for a cluster, or in one that is given:
+
+    bench/bench.py --build build [--kubeconfig FILE] kubernetes
+
 Figures drift with the machine: quote the ratios, and the medians with the machine they came from.
 """
 
 import argparse
-import http.client
+import contextlib
 import json
 import os
 import shutil
@@ -21,73 +39,15 @@ import sys
 import tempfile
 import time
 import urllib.parse
-from concurrent.futures import ThreadPoolExecutor
 
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-class Api:
-    """One keep-alive connection."""
-
-    def __init__(self, options):
-        url = urllib.parse.urlsplit(options.url)
-        self.connection = http.client.HTTPConnection(url.hostname, url.port, timeout=120)
-        self.headers = {"X-API-Key": options.key}
-
-    def call(self, method, path, body=None):
-        data = None if body is None else json.dumps(body)
-        self.connection.request(method, path, body=data, headers=self.headers)
-        answer = self.connection.getresponse()
-        text = answer.read()
-        if answer.status != 200:
-            raise SystemExit(f"{method} {path}: {answer.status} {text[:300]!r}")
-        return json.loads(text)
-
-    def create(self):
-        made = self.call("POST", "/sandboxes", {"image": "default", "memory": "256Mi"})["sandbox_id"]
-        state = self.call("GET", f"/sandboxes/{made}/wait?timeout=60")
-        if state["status"] != "ready":
-            raise SystemExit(f"sandbox: {state}")
-        return made
-
-    def exec(self, sandbox, command):
-        return self.call("POST", f"/sandboxes/{sandbox}/exec", {"command": command, "wait": True})
-
-    def delete(self, sandbox):
-        self.call("DELETE", f"/sandboxes/{sandbox}")
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as listed:
-        return [int(word) for word in listed.read().split()]
-
-
-def cpu_seconds(pids):
-    total = 0
-    for pid in pids:
-        with open(f"/proc/{pid}/stat") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / TICKS
-
-
-def private_kib(pid, fields=("Private_Clean", "Private_Dirty")):
-    with open(f"/proc/{pid}/smaps_rollup") as rollup:
-        return sum(int(line.split()[1]) for line in rollup if line.startswith(fields))
-
-
-def median_ms(seconds):
-    return statistics.median(seconds) * 1000
-
-
-def show(name, text):
-    print(f"{name:<34} {text}", flush=True)
-
-
-def timed(work):
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+from cluster import bench_cluster
+from density import bench_create_ratio, bench_density
+from files import bench_files
+from kubernetes import bench_kubernetes
+from measure import Api, children, cpu_seconds, median_ms, private_kib, show, timed
+from own_server import NullServer
+from sdk import bench_sdk
+from terminal import bench_terminal
 
 
 def bench_health(options):
@@ -131,25 +91,50 @@ def bench_exec(options):
 
 
 def bench_parallel(options):
-    """exec in 64 sandboxes at once: throughput, and CPU of the server's own processes per exec."""
+    """exec in 64 sandboxes at once against 64 loops that spawn the same outside, in turns; CPU of the server per exec."""
     api = Api(options)
     sandboxes = [api.create() for _ in range(64)]
     pids = [options.pid] + children(options.pid)
-    latencies = []
-
-    def work(sandbox):
-        own = Api(options)
-        for _ in range(options.count // 10):
-            latencies.append(timed(lambda: own.exec(sandbox, ["/bin/true"])))
-    before, began = cpu_seconds(pids), time.perf_counter()
-    with ThreadPoolExecutor(64) as pool:
-        list(pool.map(work, sandboxes))
-    spent, wall = cpu_seconds(pids) - before, time.perf_counter() - began
-    latencies.sort()
-    show("exec /bin/true, 64 sandboxes", f"{len(latencies) / wall:.0f}/s, median {median_ms(latencies):.1f} ms, p99 "
-         f"{latencies[int(len(latencies) * .99)] * 1000:.1f} ms, server {spent / len(latencies) * 1e6:.0f} us CPU an exec")
+    port = urllib.parse.urlsplit(options.url).port
+    rounds = []
+    for _ in range(options.rounds):
+        bare = json.loads(subprocess.check_output(
+            [f"{options.build}/bench/bench_agent", "-n", "64", "-s", str(options.seconds), "-", "/bin/true"]))
+        before = cpu_seconds(pids)
+        lines = subprocess.run(
+            [f"{options.build}/bench/load", "-k", options.key, "-b", '{"command":["/bin/true"]}', "-c", "64", "-w", "0.2",
+             "-s", str(options.seconds), str(port), "POST", "/sandboxes/@/exec"],
+            input="\n".join(sandboxes) + "\n", stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+        ours = json.loads(lines[-1])
+        if ours["failures"]:
+            raise SystemExit(f"parallel: {ours['failures']} answers were not 200")
+        rounds.append((ours["answers"] / ours["seconds"], ours["p50_us"] / 1000, ours["p99_us"] / 1000,
+                       (cpu_seconds(pids) - before) / ours["answers"] * 1e6, bare["p50_us"] / 1000,
+                       bare["p99_us"] / 1000, ours["p99_us"] / bare["p99_us"]))
+    rate, p50, p99, cost, bare_p50, bare_p99, ratio = (statistics.median(column) for column in zip(*rounds))
+    show("exec /bin/true, 64 sandboxes", f"{rate:.0f}/s, median {p50:.1f} ms, p99 {p99:.1f} ms, server {cost:.0f} us CPU an "
+         f"exec; the same spawn outside: median {bare_p50:.1f} ms, p99 {bare_p99:.1f} ms; p99 ratio {ratio:.2f}")
     for sandbox in sandboxes:
         api.delete(sandbox)
+
+
+def bench_exec_null(options):
+    """Commands that cost nothing, 64 connections on 64 sandboxes: the server's own CPU per exec, builds in turn."""
+    builds = [options.build] + ([options.against] if options.against else [])
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(NullServer(build, options.workers)) for build in builds]
+        rounds = [[server.load(options.seconds) for server in servers] for _ in range(options.rounds)]
+        for number, build in enumerate(builds):
+            worker, all_of_it, rate, latency = (statistics.median(column) for column in
+                                                zip(*(turn[number] for turn in rounds)))
+            show(f"exec, null agents, {build}", f"workers {worker:.1f} us CPU an exec, all of the server {all_of_it:.1f} us, "
+                 f"{rate:.0f}/s, median {latency:.2f} ms")
+            kib = [private_kib(pid) for pid in servers[number].workers()]
+            show("", f"a worker's private memory after it: {max(kib)} KiB")
+        if options.against:
+            ratios = [turn[0][0] / turn[1][0] for turn in rounds]
+            show("", f"worker CPU, {builds[0]} / {builds[1]}: median {statistics.median(ratios):.3f}, "
+                 f"{min(ratios):.3f} to {max(ratios):.3f} in {len(ratios)} pairs")
 
 
 def bench_create(options):
@@ -218,7 +203,10 @@ def newest_agent(server):
 
 
 BENCHES = {"health": bench_health, "exec": bench_exec, "parallel": bench_parallel, "create": bench_create,
-           "memory": bench_memory, "agent-start": bench_agent_start}
+           "memory": bench_memory, "agent-start": bench_agent_start, "terminal": bench_terminal,
+           "files": bench_files}
+OWN_SERVER = {"exec-null": bench_exec_null, "create-ratio": bench_create_ratio, "density": bench_density,
+              "kubernetes": bench_kubernetes, "cluster": bench_cluster, "sdk": bench_sdk}
 
 
 def main():
@@ -229,20 +217,33 @@ def main():
     parser.add_argument("--agent", help="the agent binary, for agent-start (default build/agent/orchard-agent)")
     parser.add_argument("--count", type=int, default=200, help="repetitions (default 200)")
     parser.add_argument("--seconds", type=int, default=3, help="length of a load run (default 3)")
-    parser.add_argument("what", nargs="*", help=f"any of: {' '.join(BENCHES)} (default: all)")
+    parser.add_argument("--build", default="build", help="exec-null, cluster, parallel: the build directory, after `make bench` (default build)")
+    parser.add_argument("--against", help="exec-null: another build directory, measured in turn")
+    parser.add_argument("--rounds", type=int, default=5, help="exec-null, cluster, parallel: load runs (default 5)")
+    parser.add_argument("--workers", type=int, default=2, help="exec-null, cluster: worker processes (default 2)")
+    parser.add_argument("--image", default="/var/cache/orchard-tests/debian",
+                        help="create-ratio, density, sdk: the root directory of the sandboxes (default: the tests' Debian)")
+    parser.add_argument("--mib", type=int, default=256, help="files: size of the big file (default 256)")
+    parser.add_argument("--boxes", type=int, default=1000, help="density, kubernetes, sdk: sandboxes at once (default 1000)")
+    parser.add_argument("--clients", type=int, default=16, help="density, kubernetes: connections (default 16)")
+    parser.add_argument("--kubeconfig", help="kubernetes: of a cluster (default: a stand-in, which is slow itself)")
+    known = BENCHES | OWN_SERVER
+    parser.add_argument("what", nargs="*", help=f"any of: {' '.join(known)} (default: all but {' '.join(OWN_SERVER)})")
     options = parser.parse_args()
-    unknown = [name for name in options.what if name not in BENCHES]
+    unknown = [name for name in options.what if name not in known]
     if unknown:
-        parser.error(f"unknown: {' '.join(unknown)}; known: {' '.join(BENCHES)}")
-    with open(options.key_file) as key:
-        options.key = key.read().strip()
-    with open(options.pid_file) as pid:
-        options.pid = int(pid.read())
+        parser.error(f"unknown: {' '.join(unknown)}; known: {' '.join(known)}")
+    wanted = options.what or list(BENCHES)
+    if any(name in BENCHES for name in wanted):
+        with open(options.key_file) as key:
+            options.key = key.read().strip()
+        with open(options.pid_file) as pid:
+            options.pid = int(pid.read())
     with open("/proc/cpuinfo") as cpus:
         model = next((line.split(":")[1].strip() for line in cpus if line.startswith("model name")), "?")
     print(f"# {os.cpu_count()} cores, {model}, Linux {os.uname().release}", flush=True)
-    for name in options.what or BENCHES:
-        BENCHES[name](options)
+    for name in wanted:
+        known[name](options)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ if ! command -v clang-format >/dev/null 2>&1; then
 	exit 77
 fi
 bad=0
-for file in $(find src agent tests/unit -name '*.[ch]' | sort); do
+for file in $(find src agent tools tests/unit -name '*.[ch]' | sort); do
 	if ! clang-format --dry-run -Werror "$file" >/dev/null 2>&1; then
 		echo "$file: wrong format; run: clang-format -i $file"
 		bad=1

@@ -3,7 +3,13 @@
 # Fails when a source file includes a header of a layer above or beside its own.
 # src/LAYERS lists the layers, lowest first; directories on one line are siblings.
 # usage: check-layers.sh SRCDIR
+# Tools stand on base alone; the doctor asks settings, Redis and clusters by the server's own code.
 cd "${1:-${srcdir:-.}}/src" || exit 1
+if [ -d ../tools ] && find ../tools -name '*.[ch]' -exec grep -Hn '^#include "[a-z_]*/' {} + |
+	grep -v '#include "\(base\|orchardctl\)/' | grep -v '^[^:]*/doctor/.*#include "\(conf\|redis\|kube\)/'; then
+	echo "forbidden: tools include base and their own headers only, the doctor conf, redis and kube too"
+	exit 1
+fi
 find . -name '*.[ch]' -exec grep -Hn '^#include "[a-z_]*/' {} + | awk '
 	BEGIN {
 		while ((getline line < "LAYERS") > 0) {

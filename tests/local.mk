@@ -11,7 +11,7 @@ print-test-programs:
 
 # What is no source of a program goes into the tarball as it lies there, so that a
 # new document or test needs no entry here. Products of a build in place stay out.
-dist_trees = .ci bench conf docs k8s scripts sdk systemd tests tools
+dist_trees = .ci bench conf docs examples k8s scripts sdk systemd tests tools
 dist-hook:
 	cd '$(srcdir)' && { \
 		find src agent \( -name '*.h' -o -name '*.md' -o -name '*.mk' -o -name '*.def' \) -type f; \
@@ -25,7 +25,27 @@ dist-hook:
 			{ mkdir -p "$${copy%/*}" && cp -pP "$$file" "$$copy"; } || exit 1; \
 	done
 
-# Debian's kernel and a pure cgroup v2 host, in a virtual machine; see tests/vm/README.md.
+# Debian's kernel and each kind of cgroup host, in a virtual machine; see tests/vm/README.md.
 .PHONY: check-vm
 check-vm: all
 	$(top_srcdir)/tests/vm/check-vm .
+
+# Pods of a real kubelet with containerd; see tests/kubelet/README.md.
+.PHONY: check-kubelet
+check-kubelet: all
+	$(top_srcdir)/tests/kubelet/check-kubelet .
+
+# Programs of others that are large or slow; see tests/foreign/README.md.
+.PHONY: check-browser
+check-browser: all
+	$(top_srcdir)/tests/foreign/$@ .
+
+# Runs inside sandboxes: static, and without what the server's objects carry.
+check_PROGRAMS += tests/integration/prober
+tests_integration_prober_SOURCES = tests/integration/prober.c
+tests_integration_prober_CFLAGS = $(WARN_CFLAGS)
+tests_integration_prober_LDFLAGS = -static
+check_PROGRAMS += tests/k8s/podprint
+tests_k8s_podprint_SOURCES = tests/k8s/podprint.c
+tests_k8s_podprint_LDADD = src/controller/libcontroller.a src/kube/libkube.a src/ipc/libipc.a src/conf/libconf.a \
+	src/base/libbase.a $(YAML_LIBS) $(JSON_LIBS) $(CONFUSE_LIBS) $(MD_LIBS) -lm

@@ -41,14 +41,15 @@ def cgroup_root():
 class Agent:
     """One agent. with_init: in a PID namespace of its own (needs root)."""
 
-    def __init__(self, binary, cgroup=None, root=None, with_init=True, oom_file=None, preexec=None, **config):
+    def __init__(self, binary, cgroup=None, root=None, with_init=True, oom_file=None, preexec=None, spool=None,
+                 **config):
         self.dir = tempfile.mkdtemp(prefix="agent-test-")
         self.path = self.dir + "/sock"
         self.cgroup = cgroup
         self.fence = 0
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(self.path)
-        listener.listen(64)
+        listener.listen(1024)
         settings = {"sandbox_id": "sb-test", "sandbox_uid": UID, "token": TOKEN, "env": ["LANG=C"],
                     "user": "", "working_dir": "/", "cgroup_fd": -1, "oom_fd": -1}
         settings.update(config)
@@ -57,6 +58,10 @@ class Agent:
             self.cgroup_fd = os.open(cgroup, os.O_RDONLY | os.O_DIRECTORY)
             settings["cgroup_fd"] = self.cgroup_fd
             passed.append(self.cgroup_fd)
+        if spool:
+            spool_fd = os.open(spool, os.O_RDONLY | os.O_DIRECTORY)
+            settings["spool_fd"] = spool_fd
+            passed.append(spool_fd)
         if oom_file:
             settings["oom_fd"] = oom_file.fileno()
             passed.append(oom_file.fileno())
@@ -82,6 +87,8 @@ class Agent:
         listener.close()
         if cgroup:
             os.close(self.cgroup_fd)
+        if spool:
+            os.close(spool_fd)
         self.pid = self.process.pid
         deadline = time.monotonic() + 10
         while self.call("GET", "/health", timeout=10)[0] != 200:
@@ -139,6 +146,22 @@ class Agent:
             raise AssertionError("exec answered %d: %s" % (status, job))
         self.call("POST", "/ack", {"ack": [body["job_id"]]})
         return decode(job)
+
+    def output(self, job_id, timeout=70, **query):
+        """The answer of /output, its streams decoded as `data`."""
+        path = "/jobs/%s/output?%s" % (job_id, "&".join("%s=%s" % item for item in query.items()))
+        status, answer = self.call("GET", path, timeout=timeout)
+        if status != 200:
+            raise AssertionError("output answered %d: %s" % (status, answer))
+        for name in ("stdout", "stderr"):
+            if name in answer:
+                answer[name]["data"] = base64.b64decode(answer[name].pop("base64"))
+        return answer
+
+    def write(self, job_id, data, eof=False, write_id=None, timeout=60):
+        """Status and answer of one write to stdin."""
+        path = "/jobs/%s/stdin?write_id=%s%s" % (job_id, write_id or uuid.uuid4(), "&eof=1" if eof else "")
+        return self.call("POST", path, data, timeout=timeout)
 
     def start(self, command, **fields):
         """Starts it and does not wait: (job id, connection)."""

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import uuid
@@ -27,6 +28,14 @@ CAN_BE_INIT = IS_ROOT and subprocess.run(["unshare", "--pid", "--fork", "--mount
                                          stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
+def has_loopback_of_ipv6():
+    try:
+        with open("/proc/net/if_inet6") as addresses:
+            return any(line.startswith("0" * 31 + "1 ") for line in addresses)
+    except FileNotFoundError:
+        return False
+
+
 def until(condition, seconds=10):
     """Waits for what another process will make true."""
     deadline = time.monotonic() + seconds
@@ -34,6 +43,16 @@ def until(condition, seconds=10):
         if time.monotonic() > deadline:
             raise AssertionError("did not happen in %d s" % seconds)
         time.sleep(0.01)
+
+
+def names_below(pid):
+    """What the children of that process are called."""
+    found = []
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as children:
+        for child in children.read().split():
+            with open("/proc/%s/comm" % child) as comm:
+                found.append(comm.read().strip())
+    return found
 
 
 def memory_kib(pid, field):
@@ -236,16 +255,80 @@ class EndingWithCgroup(Ending):
         self.assertEqual((job["verdict"], job["error"]), ("timed_out", "Command timed out after 0.5s"))
         self.assertEqual(self.alive(3200), 0)
 
-    def test_cgroup_of_an_ended_command_is_removed(self):
-        body = self.agent.body("sleep 3201 >/dev/null 2>&1 & echo $!")
-        job = rig.decode(self.agent.call("POST", "/exec", body)[1])
-        where = "%s/jobs/%s" % (self.cgroup, body["job_id"])
-        self.assertTrue(self.populated(where))
+    def groups(self):
+        """The commands' cgroups by name: does something live there?"""
+        jobs = self.cgroup + "/jobs"
+        return {name: self.populated(jobs + "/" + name) for name in os.listdir(jobs)
+                if os.path.isdir(jobs + "/" + name)}
+
+    def test_cgroup_of_an_ended_command_serves_the_next(self):
+        self.out("true")
+        before = self.groups()
+        for _ in range(20):
+            self.out("true")
+        self.assertEqual(self.groups(), before)
+
+    def test_cgroup_that_others_have_killed_serves_too(self):
+        """Some kernels kill what is born into such a group."""
+        self.out("true")
+        for name in self.groups():
+            path = "%s/jobs/%s/cgroup.kill" % (self.cgroup, name)
+            if os.path.exists(path):
+                with open(path, "w") as kill:
+                    kill.write("1")
+        self.assertEqual(self.out("echo alive"), "alive\n")
+
+    def occupied(self):
+        return {name for name, populated in self.groups().items() if populated}
+
+    def test_cgroup_with_a_background_process_serves_nobody(self):
+        others = self.occupied()
+        job = self.run_command("sleep 3201 >/dev/null 2>&1 & echo $!")
+        taken = self.occupied()
+        self.assertEqual(len(taken - others), 1)
+        for _ in range(3):
+            self.assertEqual(self.run_command("sleep 3202", timeout_ms=100)["verdict"], "timed_out")
+        self.assertEqual(self.alive(3201), 1)
+        self.assertEqual(self.occupied(), taken)
         self.out(["kill", job["stdout"].decode().strip()])
-        until(lambda: not os.path.exists(where))
-        body = self.agent.body("true")
-        self.agent.call("POST", "/exec", body)
-        self.assertFalse(os.path.exists("%s/jobs/%s" % (self.cgroup, body["job_id"])))
+        until(lambda: self.occupied() == others)
+
+    def test_idle_cgroups_are_few(self):
+        held = [self.agent.start("sleep 0.3", lane="wide-%d" % i)[1] for i in range(12)]
+        for connection in held:
+            connection.getresponse().read()
+            connection.close()
+        self.out("true")
+        until(lambda: len(self.groups()) <= 4 + len(self.occupied()))
+
+    def test_parallel_lanes_never_share_a_cgroup(self):
+        """Kills in one lane while commands come and go in others: nobody else's command may die."""
+        def lane(name, count, command, wanted, **fields):
+            for _ in range(count):
+                body = self.agent.body(command, lane=name, **fields)
+                job = self.agent.call("POST", "/exec", body)[1]
+                self.agent.call("POST", "/ack", {"ack": [body["job_id"]]})
+                results.append((job["verdict"] == wanted, name, job["verdict"]))
+
+        results = []
+        threads = [threading.Thread(target=lane, args=("kill", 15, "sleep 3203", "timed_out"),
+                                    kwargs={"timeout_ms": 20})]
+        threads += [threading.Thread(target=lane, args=("work-%d" % i, 60, "sleep 0.005; (true &); true", "exited"))
+                    for i in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([result for result in results if not result[0]], [])
+        self.assertEqual(len(results), 15 + 3 * 60)
+
+    def test_usage_counts_background_processes(self):
+        burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
+        usage = self.run_command("(setsid sh -c '%s; touch /tmp/agent-burnt' &); "
+                                 "until [ -e /tmp/agent-burnt ]; do sleep 0.02; done; rm /tmp/agent-burnt" % burn)["usage"]
+        self.assertGreater(usage["cpu_user_s"] + usage["cpu_sys_s"], 0.05)
+        idle = self.run_command("sleep 0.1")["usage"]
+        self.assertLess(idle["cpu_user_s"] + idle["cpu_sys_s"], 0.05)
 
     def test_no_marker_in_the_environment(self):
         self.assertNotIn("ORCHARD", self.out("env"))
@@ -311,6 +394,57 @@ class Running(Case):
         self.assertEqual(job["verdict"], "timed_out")
         self.assertLess(job["usage"]["wall_s"], 10)
 
+    def test_login_shell_tells_what_start_files_did(self):
+        with tempfile.TemporaryDirectory() as home:
+            def run(text, command, **fields):
+                with open(home + "/.bashrc", "w") as rc:
+                    rc.write(text)
+                return self.run_command(command, login_shell=True, env={"HOME": home}, stdin_base64="aW4K", **fields)
+
+            for text, how in (("exit 3", "exit status 3"), ("exec true", "exit status 0"), ("kill -9 $$", "signal 9")):
+                job = run(text, "echo out; cat; echo err >&2; exit 5")
+                self.assertEqual((job["verdict"], job["exit_code"], job["stdout"], job["stderr"]),
+                                 ("exited", 5, b"out\nin\n", b"err\n"))
+                self.assertEqual(job["error"],
+                                 "start files ended the login shell (%s): the command ran without them" % how)
+            job = run("exec sleep 3301", "echo out", timeout_ms=300)
+            self.assertEqual((job["verdict"], job["exit_code"], job["stdout"]), ("timed_out", 124, b""))
+            self.assertIn("its start files had not ended", job["error"])
+            job = run("exit 3", "sleep 3302", timeout_ms=300)
+            self.assertEqual(job["verdict"], "timed_out")
+            self.assertNotIn("start files", job["error"])
+            job = run("", "sleep 3303", timeout_ms=300)
+            self.assertNotIn("start files", job["error"])
+        self.assertEqual([self.alive(number) for number in (3301, 3302, 3303)], [0, 0, 0])
+
+    def test_cancel_while_start_files_run(self):
+        with tempfile.TemporaryDirectory() as home:
+            with open(home + "/.bashrc", "w") as rc:
+                rc.write("touch %s/there; exec sleep 3304" % home)
+            job_id, waiting = self.agent.start("touch %s/ran" % home, login_shell=True, env={"HOME": home})
+            until(lambda: os.path.exists(home + "/there"))
+            job = self.agent.call("POST", "/jobs/%s/cancel" % job_id)[1]
+            waiting.getresponse().read()
+            waiting.close()
+            self.assertEqual(job["verdict"], "canceled")
+            self.assertFalse(os.path.exists(home + "/ran"))
+
+    def test_B030_sizes_up_to_the_kernels_limits(self):
+        largest = "x" * 131071
+        self.assertEqual(self.out(["/bin/sh", "-c", "echo ${#1} ${#2}", "sh", largest, largest]), "131071 131071\n")
+        self.assertEqual(self.out("echo ${#V}", env={"V": "x" * (131071 - 2)}), "131069\n")
+        for command, env, told in (
+                (["/bin/echo", "a", largest + "x"], {}, "item 2 of the command has 131072 bytes: the kernel passes at "
+                                                        "most 131071 in one argument"),
+                (["/bin/echo"], {"VAR": largest}, "environment variable VAR has 131075 bytes with its name: the kernel "
+                                                  "passes at most 131071"),
+                (["/bin/echo"] + [largest] * 60, {}, "arguments and environment have "),
+                ("true", {"V%d" % i: "x" * 100000 for i in range(70)}, "arguments and environment have ")):
+            job = self.run_command(command, env=env)
+            self.assertEqual((job["verdict"], job["exit_code"]), ("never_started", 126))
+            self.assertIn(told, job["error"])
+            self.assertEqual(job["stderr"].decode(), job["error"] + "\n")
+
     def test_B030_text_longer_than_an_argument(self):
         for shell in (None, "sh"):
             command = "echo " + "x" * 200000 + " | wc -c; echo $0 ${o-unset}; ls /proc/self/fd | tr '\\n' ' '; exit 4"
@@ -318,7 +452,7 @@ class Running(Case):
             self.assertEqual((job["exit_code"], job["stdout"], job["stderr"]), (4, b"200001\nbash unset\n0 1 2 3 ", b""))
         job = self.run_command(["echo", "x" * 200000])
         self.assertEqual((job["verdict"], job["exit_code"]), ("never_started", 126))
-        self.assertIn("Argument list too long", job["error"])
+        self.assertIn("200000 bytes", job["error"])
 
     def test_B032_environment_values_are_exact(self):
         values = {"A": "l1\nl2", "B": "$HOME `id` $(id)", "C": "x=y 'q'"}
@@ -418,6 +552,14 @@ class Running(Case):
         self.assertGreater(usage["cpu_user_s"] + usage["cpu_sys_s"], 0)
         self.assertGreater(usage["max_rss_bytes"], 1 << 19)
 
+    def test_usage_is_not_the_agents_memory(self):
+        small = self.run_command(["/bin/true"])["usage"]["max_rss_bytes"]
+        for _ in range(4):
+            self.run_command("head -c 30000000 /dev/zero", max_output_bytes=32 << 20)
+        self.assertLess(self.run_command(["/bin/true"])["usage"]["max_rss_bytes"], small + (4 << 20))
+        big = self.run_command("x=$(head -c 20000000 /dev/zero | tr '\\0' x); :")["usage"]["max_rss_bytes"]
+        self.assertGreater(big, 20000000)
+
 
 class Asking(Case):
     """Who may ask; the same job never runs twice; lanes and fences."""
@@ -439,6 +581,17 @@ class Asking(Case):
         self.assertEqual(self.agent.call("GET", "/jobs/nonsense")[1]["code"], "unknown_job")
         for body in (b"", b"[]", b"{", b'{"a":1,"a":2}', b"{}"):
             self.assertEqual(self.agent.call("POST", "/exec", body)[0], 422)
+
+    def test_a_barred_job_never_starts(self):
+        body = self.agent.body("echo x")
+        bar = "/jobs/%s/bar" % body["job_id"]
+        self.assertEqual(self.agent.call("POST", bar)[1]["code"], "unknown_job")
+        self.assertEqual(self.agent.call("POST", "/exec", body)[1]["code"], "forgotten_job")
+        body = self.agent.body("echo y")
+        self.assertEqual(self.agent.call("POST", "/exec", body)[0], 200)
+        status, job = self.agent.call("POST", "/jobs/%s/bar" % body["job_id"])
+        self.assertEqual((status, job["state"], rig.decode(job)["stdout"]), (200, "ended", b"y\n"))
+        self.agent.call("POST", "/ack", {"ack": [body["job_id"]]})
 
     def test_parallel_posts_of_one_job_run_it_once(self):
         mark = tempfile.mktemp(prefix="agent-once-")
@@ -512,16 +665,22 @@ class Starting(unittest.TestCase):
         return config.name
 
     def test_tcp_and_a_file(self):
+        self.listen_at("127.0.0.1:%d", "127.0.0.1")
+
+    def test_every_address_is_of_both_families(self):
+        self.listen_at("[::]:%d", "127.0.0.1", *(["::1"] if has_loopback_of_ipv6() else []))
+
+    def listen_at(self, where, *reached):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         config = self.write_config()
-        process = subprocess.Popen([BINARY, "--listen", "127.0.0.1:%d" % port, "--config", config],
+        process = subprocess.Popen([BINARY, "--listen", where % port, "--config", config],
                                    stderr=subprocess.DEVNULL)
         headers = {"X-Orchard-Token": rig.TOKEN, "X-Orchard-Sandbox": rig.UID}
 
-        def answers():
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        def answers(address):
+            connection = http.client.HTTPConnection(address, port, timeout=10)
             try:
                 connection.request("GET", "/health", headers=headers)
                 return connection.getresponse().status == 200
@@ -530,9 +689,10 @@ class Starting(unittest.TestCase):
             finally:
                 connection.close()
 
-        until(answers)
+        for address in reached:
+            until(lambda address=address: answers(address))
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(10), 0)
+        self.assertEqual(process.wait(10), 128 + signal.SIGTERM)
         os.unlink(config)
 
     def test_wrong_configurations_are_refused(self):
@@ -563,12 +723,24 @@ class Init(unittest.TestCase):
         self.assertEqual(agent.run("echo alive")["stdout"], b"alive\n")
         agent.close()
 
+    def test_nothing_begins_while_it_ends(self):
+        with tempfile.TemporaryDirectory() as home:
+            with open(home + "/.bashrc", "w") as rc:
+                rc.write("touch %s/there; exec sleep 3306" % home)
+            agent = rig.Agent(BINARY)
+            waiting = agent.start("touch %s/ran" % home, login_shell=True, env={"HOME": home})[1]
+            until(lambda: os.path.exists(home + "/there"))
+            until(lambda: "sleep" in names_below(agent.pid))
+            agent.close()
+            waiting.close()
+            self.assertFalse(os.path.exists(home + "/ran"))
+
     def test_B053_term_from_outside_ends_all_quickly(self):
         agent = rig.Agent(BINARY)
         agent.run("trap '' TERM; sleep 3400 >/dev/null 2>&1 & sleep 3400 >/dev/null 2>&1 &")
         began = time.monotonic()
         os.kill(agent.pid, signal.SIGTERM)
-        self.assertEqual(agent.process.wait(10), 0)
+        self.assertEqual(agent.process.wait(10), 128 + signal.SIGTERM)
         self.assertLess(time.monotonic() - began, 3)
         agent.close()
 

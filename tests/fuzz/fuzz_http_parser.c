@@ -4,11 +4,11 @@
  * The first byte chooses the side and where the input is cut in two.
  */
 /* SPDX-License-Identifier: MIT */
+#include "fuzz_kit.h"
+
 #include "http/http_parse.h"
 
 #include <event2/buffer.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 enum { MAX_HEAD = 4096 };
 
@@ -49,8 +49,6 @@ parse(enum http_side side, const uint8_t *data, size_t len, size_t cut)
 	evbuffer_free(body);
 	return outcome;
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

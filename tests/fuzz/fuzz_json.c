@@ -1,13 +1,11 @@
 /* fuzz_json.c - what the strict reader accepts, it accepts again in its own writing. */
 /* SPDX-License-Identifier: MIT */
+#include "fuzz_kit.h"
+
 #include "base/err.h"
 #include "base/json.h"
 
 #include <json-c/json.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

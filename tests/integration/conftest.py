@@ -1,13 +1,17 @@
+import faulthandler
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
 import images
+from cluster_play import Play
 from orchard_server import AGENT, ORCHARDD, Server
+from redis_server import Redis, RedisPair
 
 
 def why_not():
@@ -95,6 +99,32 @@ def make_server(make_server_session):
         one.close()
 
 
+@pytest.fixture
+def make_redis():
+    """redis-servers of the test's own; named before make_server, so that servers go first."""
+    made = []
+
+    def make(*arguments):
+        made.append(Redis(*arguments))
+        return made[-1]
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def redis_pair():
+    """A Redis that loses nothing when it is killed, and its copy; named before make_server."""
+    pair = RedisPair("--appendonly", "yes", "--appendfsync", "always").start()
+    yield pair
+    pair.close()
+
+
+@pytest.fixture
+def redis(make_redis):
+    return make_redis().start()
+
+
 @pytest.fixture(scope="module")
 def box(server):
     """A Debian sandbox that the tests of a module share."""
@@ -121,7 +151,33 @@ def log_on_failure(request):
                 print(request.getfixturevalue(name).log())
 
 
+def pytest_terminal_summary(terminalreporter):
+    """What was run again (--reruns) keeps its failure."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"unstable: {report.nodeid}")
+        terminalreporter.line(report.longreprtext)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure():
+    """A child or a thread that a test has left must not keep the finished run from ending."""
+    faulthandler.dump_traceback_later(300, exit=True, file=sys.__stderr__)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
     setattr(item, "rep_" + call.when, outcome.get_result())
+
+
+@pytest.fixture
+def make_play(work_dir):
+    """Servers whose sandboxes are pods of a fake cluster; not started."""
+    made = []
+
+    def make(**settings):
+        made.append(Play(work_dir, **settings))
+        return made[-1]
+    yield make
+    for one in made:
+        one.close()

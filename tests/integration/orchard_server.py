@@ -1,5 +1,6 @@
 """One orchardd of a test: its settings, its life, and what it must not leave behind."""
 
+import hashlib
 import json
 import os
 import secrets
@@ -19,6 +20,9 @@ SANITIZED = "ASAN_OPTIONS" in os.environ
 ORCHARDD = BUILD / "src" / "orchardd"
 AGENT = BUILD / "agent" / "orchard-agent"
 
+LISTS = ("api_keys", "local_image_paths", "image_registries", "image_skopeo_args", "image_prefetch",
+         "sandbox_seccomp_allow", "sandbox_capabilities_add", "sandbox_capabilities_drop")
+
 
 def eventually(condition, timeout=15.0, what="condition"):
     """Returns the first true value of condition(); asks again until the deadline."""
@@ -28,7 +32,7 @@ def eventually(condition, timeout=15.0, what="condition"):
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout} s: {what}")
+            raise AssertionError(f"not within {timeout} s: {what() if callable(what) else what}")
         time.sleep(0.02)
 
 
@@ -51,6 +55,8 @@ class Server:
         self.log_path = self.directory / "orchardd.log"
         self.conf_path = self.directory / "orchard.conf"
         self.process = None
+        self.arguments = []
+        self.launcher = []  # words before its own: a program that becomes it
         self.settings = {
             "port": self.port,
             "state_dir": self.state_dir,
@@ -62,10 +68,14 @@ class Server:
             "workers": 2,
             "default_memory": "512Mi",
             "log_level": "info",
+            # the whole suite with an OCI runtime: ORCHARD_LOCAL_RUNTIME=crun pytest ...
+            "local_runtime": os.environ.get("ORCHARD_LOCAL_RUNTIME", "builtin"),
         }
         self.settings.update(settings)
+        self.image = image
+        self.url = f"http://127.0.0.1:{self.port}"
         self.client = httpx.Client(
-            base_url=f"http://127.0.0.1:{self.port}",
+            base_url=self.url,
             headers={"X-API-Key": self.key},
             timeout=60,
             limits=httpx.Limits(max_connections=256, max_keepalive_connections=64),
@@ -75,8 +85,10 @@ class Server:
     def write_conf(self):
         lines = []
         for name, value in self.settings.items():
-            if name in ("api_keys", "local_image_paths"):
-                items = ", ".join(f'"{item}"' for item in str(value).split(",") if item)
+            if name in LISTS and not isinstance(value, list):
+                value = [item for item in str(value).split(",") if item]
+            if isinstance(value, list):
+                items = ", ".join(f'"{item}"' for item in value)
                 lines.append(f"{name} = {{{items}}}")
             elif isinstance(value, bool):
                 lines.append(f"{name} = {'on' if value else 'off'}")
@@ -96,7 +108,7 @@ class Server:
         self.write_conf()
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [ORCHARDD, "-c", self.conf_path],
+                [*self.launcher, ORCHARDD, "-c", self.conf_path, *self.arguments],
                 env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True)
         return self.process
@@ -140,6 +152,17 @@ class Server:
             return not any(os.path.exists(f"/proc/{pid}") and not is_zombie(pid) for pid in pids)
         eventually(gone, 10, "killed processes are gone")
 
+    def kill_master(self):
+        """SIGKILL to the master alone; its children see that and leave."""
+        pids = [pid for role in self.processes().values() for pid in role]
+        self.process.kill()
+        self.process.wait(10)
+
+        def left():  # what was just being made is an agent by now, and stays
+            return [pid for pid in pids if not is_zombie(pid) and not is_agent(pid)]
+        eventually(lambda: not left(), 20, lambda: "the dead master's children have left: " + ", ".join(
+            Path(f"/proc/{pid}/status").read_text()[:200].replace("\n", " ") for pid in left()))
+
     def reload(self):
         self.process.send_signal(signal.SIGHUP)
 
@@ -151,13 +174,17 @@ class Server:
                     self.client.delete(f"/sandboxes/{item}")
                 eventually(lambda: not self.remains(), 30, f"everything removed: {self.remains()}")
                 assert self.stop() == 0, self.log()
+                assert not self.cgroups() and not self.remains(ahead=True)
         finally:
             self.client.close()
             if self.process is not None and self.process.poll() is None:
                 self.kill_all()
             for pid in self.agents():
                 os.kill(pid, signal.SIGKILL)
+            if (self.run_dir / "network").exists():  # the gateway of a server that was killed
+                subprocess.run(["umount", "--lazy", self.run_dir / "network"], capture_output=True)
             shutil.rmtree(self.run_dir, ignore_errors=True)
+            self.remove_cgroups()
 
     # --- looking --------------------------------------------------------
     def log(self, tail=6000):
@@ -183,13 +210,22 @@ class Server:
                 name = Path(f"/proc/{pid}/comm").read_text().strip()
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            for role in ("worker", "reaper", "spawner"):
-                if role in name:
+            for role in ("worker", "gateway", "reaper", "spawner", "controller"):
+                if role[:7] in name:  # the kernel keeps 15 characters
                     roles.setdefault(role, []).append(pid)
                     if role == "spawner":
                         roles.setdefault("helper", []).extend(
-                            child for child in children(pid) if not is_agent(child))
+                            child for child in children(pid) if not is_agent(child) and not is_blank(child))
+                        roles.setdefault("blank", []).extend(child for child in children(pid) if is_blank(child))
         return roles
+
+    def replace(self, role):
+        """Kills every process of a role; returns when each has a successor. One that dies is still listed for a while."""
+        old = set(self.processes()[role])
+        for pid in old:
+            os.kill(pid, signal.SIGKILL)
+        eventually(lambda: len(set(self.processes().get(role, [])) - old) >= len(old)
+                   and not old & set(self.processes().get(role, [])), 40, f"{role} came back")
 
     def agents(self):
         """Pids of live agents that belong to this server (by its run directory's sockets)."""
@@ -204,6 +240,23 @@ class Server:
                 found.append(pid)
         return found
 
+    def cgroups(self):
+        """Where its sandboxes' groups lie; nowhere after a stop that left no sandbox."""
+        name = "orchard-" + hashlib.sha256(os.fsencode(self.state_dir)).hexdigest()[:12]
+        return [path for depth in ("", "*/", "*/*/") for path in Path("/sys/fs/cgroup").glob(depth + name)]
+
+    def remove_cgroups(self):
+        """Those of a server that was killed."""
+        def removed():
+            for top in self.cgroups():
+                for path, _, _ in os.walk(top, topdown=False):
+                    try:
+                        os.rmdir(path)
+                    except OSError:  # who was killed is still ending
+                        pass
+            return not self.cgroups()
+        eventually(removed, 10, lambda: f"no cgroup is left: {self.cgroups()}")
+
     def list_ids(self):
         ids, cursor = [], None
         while True:
@@ -214,16 +267,17 @@ class Server:
             if not cursor:
                 return ids
 
-    def remains(self):
-        """What sandboxes have left behind, as words; empty when there is nothing."""
+    def remains(self, ahead=False):
+        """What sandboxes have left behind, as words; empty when there is nothing. ahead: also what is made ahead."""
         left = []
         for name in ("sandboxes", "trash"):
             directory = self.state_dir / name
             if directory.is_dir():
-                left += [f"{name}/{entry.name}" for entry in directory.iterdir()]
-        sockets = self.run_dir / "sandboxes"
-        if sockets.is_dir():
-            left += [f"run/{entry.name}" for entry in sockets.iterdir()]
+                left += [f"{name}/{entry.name}" for entry in directory.iterdir() if ahead or not entry.name.startswith("-")]
+        for name in ("sandboxes", "runtime"):
+            directory = self.run_dir / name
+            if directory.is_dir():
+                left += [f"run/{name}/{entry.name}" for entry in directory.iterdir() if ahead or not entry.name.startswith("-")]
         return left
 
     # --- using ----------------------------------------------------------
@@ -316,8 +370,17 @@ def is_zombie(pid):
         return True
 
 
-def is_agent(pid):
+def is_called(pid, name):
     try:
-        return Path(f"/proc/{pid}/comm").read_text().startswith("orchard-agent")
+        return Path(f"/proc/{pid}/comm").read_text().startswith(name)
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def is_agent(pid):
+    return is_called(pid, "orchard-agent")
+
+
+def is_blank(pid):
+    """An init that was made ahead, and is of no sandbox yet."""
+    return is_called(pid, "orchard-blank")

@@ -1,7 +1,8 @@
 """When a command is finished, how it ended, what it said (fault groups A to E)."""
 
 import base64
-import time
+import shlex
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -10,9 +11,7 @@ from orchard_server import eventually
 
 # --- A: when is a command finished ----------------------------------------
 def test_b001_background_child_does_not_delay_the_answer(fresh):
-    began = time.monotonic()
-    job = fresh.exec("sleep 300 & echo started", timeout_seconds=20)
-    assert time.monotonic() - began < 10
+    job = fresh.exec("sleep 300 & echo started", timeout_seconds=200)
     assert (job["status"], job["exit_code"], job["stdout"]) == ("succeeded", 0, "started\n")
     assert fresh.exec("pgrep -x sleep")["exit_code"] == 0
 
@@ -25,10 +24,8 @@ def test_b003_output_that_ends_at_exit_is_whole(box):
 
 
 def test_b004_drain_after_a_kill_has_a_deadline(fresh):
-    began = time.monotonic()
     job = fresh.exec("setsid sleep 600 & sleep 600", timeout_seconds=1)
-    assert job["verdict"] == "timed_out"
-    assert time.monotonic() - began < 15
+    assert job["verdict"] == "timed_out" and job["usage"]["wall_s"] < 100
     assert fresh.out("echo ok") == "ok\n"
 
 
@@ -75,10 +72,9 @@ def test_b011_output_before_a_timeout_is_kept(box):
 
 
 def test_b012_timeout_ends_the_command_itself(box):
-    began = time.monotonic()
-    box.exec("sleep 3; touch /tmp/late", timeout_seconds=1)
-    assert time.monotonic() - began < 2.9
-    eventually(lambda: time.monotonic() - began > 3.5, 10)
+    job = box.exec("sleep 300.12; touch /tmp/late", timeout_seconds=1)
+    assert job["verdict"] == "timed_out"
+    eventually(lambda: box.exec("pgrep -f [3]00.12")["exit_code"] == 1, 10, "all of it gone")
     assert box.exec("test -e /tmp/late")["exit_code"] == 1
 
 
@@ -198,6 +194,27 @@ def test_b024_characters_are_never_split(box):
     assert out == "\u2615" * 100000
 
 
+@pytest.mark.parametrize("character", ["\u00e9", "\u2615", "\U0001f600"])
+def test_b024_the_cap_cuts_no_character(box, character):
+    for cap in range(1, 14):
+        job = box.exec(["printf", "%s", character * 9], max_output_bytes=cap)
+        head, tail = job["stdout"].split("\n")[0], job["stdout"].split("\n")[-1]
+        assert (head + tail).strip(character) == "", job
+        omitted = len((character * 9).encode()) - len((head + tail).encode())
+        assert job["stdout"] == f"{head}\n...[{omitted} bytes omitted]...\n{tail}"
+
+
+def test_words_that_quote_half_a_character_are_valid_json(box):
+    long = "x" + "\u00e9" * 110
+    job = box.exec([long])
+    assert (job["exit_code"], job["verdict"]) == (127, "never_started")
+    assert job["usage"] is None
+    assert job["error"].startswith("x\u00e9") and job["error"].endswith(": not found")
+    assert box.exec("true", cwd="/" + long)["verdict"] == "never_started"
+    assert box.exec("true", env={long: "y" * 140000})["verdict"] == "never_started"
+    assert long[:10] in box.post_exec("true", env={long + "=": "y"}).json()["detail"][0]["msg"]
+
+
 def test_b026_output_beyond_the_cap_is_marked(box):
     job = box.exec("head -c 300000000 /dev/zero | tr '\\0' x; echo END >&2", timeout_seconds=120)
     assert job["status"] == "succeeded" and job["stdout_truncated"] is True
@@ -268,6 +285,9 @@ def test_b034_agent_memory_is_out_of_reach(box):
 def test_b036_argv_lists_are_exact(box):
     assert box.out(["python3", "-c", "print(\"a b\")"]) == "a b\n"
     assert box.out(["printf", "%s|", "a  b", "*", "$HOME", ""]) == "a  b|*|$HOME||"
+    argv = ["printf", "%s|", "a  b", "it's", "", "$HOME", "é\n"]
+    shown = box.exec(argv)["command"]
+    assert shown == shlex.join(argv) and box.out(shown) == box.out(argv)
     assert box.post_exec([]).status_code == 422
     assert box.post_exec([1]).status_code == 422
     assert box.exec(["nosuch"])["exit_code"] == 127
@@ -302,8 +322,95 @@ def test_user_of_a_command(box):
     assert box.out("id -u; id -g", user="1234:5678").split() == ["1234", "5678"]
     job = box.exec("true", user="nosuchuser")
     assert job["status"] == "failed" and "nosuchuser" in job["error"]
+    for user in ("65536:0", "0:65536"):
+        assert box.exec("true", user=user)["error"] == f"user {user}: the sandbox has no such ids"
 
 
 def test_usage_is_billed(box):
     usage = box.exec("python3 -c 'sum(range(3000000))'")["usage"]
     assert usage["cpu_user_s"] > 0 and usage["max_rss_bytes"] > 1_000_000 and usage["wall_s"] > 0
+
+
+def test_usage_is_the_commands_own(fresh):
+    """Not the agent's memory, not the time of commands before; children and orphans count."""
+    fresh.out("wc -c", stdin="x" * 20_000_000)
+    assert fresh.exec(["/bin/true"])["usage"]["max_rss_bytes"] < 6_000_000
+    busy = fresh.exec("timeout 10 python3 -c 'b = bytearray(50_000_000); sum(range(5_000_000))'")["usage"]
+    assert busy["max_rss_bytes"] > 50_000_000 and busy["cpu_user_s"] + busy["cpu_sys_s"] > 0.02
+    idle = fresh.exec("sleep 0.5")["usage"]
+    assert idle["wall_s"] >= 0.5 and idle["cpu_user_s"] + idle["cpu_sys_s"] < 0.3
+    orphan = fresh.exec("(setsid python3 -c 'sum(range(5_000_000))'; touch /tmp/done) & "
+                        "until [ -e /tmp/done ]; do sleep 0.05; done")["usage"]
+    assert orphan["cpu_user_s"] + orphan["cpu_sys_s"] > 0.02
+    assert fresh.exec("no-such-program")["usage"]["wall_s"] > 0
+
+
+# --- the truth about the end, and what a command starts with ---------------
+@pytest.mark.parametrize("code", [124, 126, 127, 137, 143])
+def test_b019_a_commands_own_exit_code_is_no_verdict(box, code):
+    job = box.exec(f"exit {code}")
+    assert (job["verdict"], job["exit_code"], job["signal"], job["status"]) == ("exited", code, None, "failed")
+
+
+def test_b020_an_oom_kill_is_told_only_of_the_command_it_ended(server):
+    small = server.create(memory="128Mi")
+    job = small.exec("python3 -c 'b=bytearray(10**9)'; exit 0")
+    assert (job["verdict"], job["exit_code"]) == ("exited", 0)
+    job = small.exec("kill -9 $$")
+    assert (job["verdict"], job["signal"]) == ("signaled", 9)
+    job = small.exec("sh -c \"python3 -c 'b=bytearray(10**9)'\"; exit $?")
+    assert (job["verdict"], job["exit_code"]) == ("oom_killed", 137)
+    assert small.exec("exit 137")["verdict"] == "exited"
+    small.delete()
+
+
+def test_b020_what_an_oom_kill_leaves_is_ended_with_the_command(server):
+    """It would take the memory of whatever comes next."""
+    small = server.create(memory="64Mi")
+    job = small.exec("sleep 600 & setsid sleep 600 & exec python3 -c 'b=bytearray(10**9)'")
+    assert job["verdict"] == "oom_killed"
+    assert small.exec("pgrep -xc sleep")["stdout"] == "0\n"
+    small.exec("sleep 600 & exit 1")
+    assert small.out("pgrep -xc sleep") == "1\n"
+    small.delete()
+
+
+def test_b012_a_timeout_is_told_only_of_our_own_timer(fresh):
+    assert fresh.exec("timeout 0.2 sleep 60")["verdict"] == "exited"
+    assert fresh.exec("timeout 60 sleep 60", timeout_seconds=1)["verdict"] == "timed_out"
+    job = fresh.exec("sleep 60 & sleep 0.1; exit 124", timeout_seconds=30)
+    assert (job["verdict"], job["exit_code"]) == ("exited", 124)
+
+
+def test_b007_kills_in_one_lane_spare_commands_in_others(fresh):
+    """Timed out commands in one lane, quick ones in others: their process groups and cgroups never meet."""
+    with ThreadPoolExecutor(4) as pool:
+        killed = pool.submit(lambda: [fresh.exec("setsid sleep 60 & sleep 60", lane="kill", timeout_seconds=0.1)["verdict"]
+                                      for _ in range(10)])
+        others = [pool.submit(lambda lane=lane: [fresh.exec("(sleep 0.01 &) ; sleep 0.02; exit 3", lane=lane)
+                                                 for _ in range(25)]) for lane in ("a", "b", "c")]
+        assert killed.result() == ["timed_out"] * 10
+        for other in others:
+            assert {(job["verdict"], job["exit_code"]) for job in other.result()} == {("exited", 3)}
+
+
+@pytest.mark.parametrize("login_shell", [False, True])
+def test_a_command_starts_clean(box, login_shell):
+    """Dispositions, mask, session, priority, limits; nothing of the agent or of the server's start."""
+    text = box.out("grep -E '^(Sig(Blk|Ign|Pnd)|ShdPnd)' /proc/self/status; umask; ulimit -c; nice; "
+                   "cat /proc/self/oom_score_adj; read -r _ _ _ _ pgrp sid _ < /proc/self/stat; "
+                   "[ $pgrp = $sid ] && echo session; ls /proc/self/fd | wc -l", login_shell=login_shell)
+    lines = text.splitlines()
+    assert [int(line.split()[1], 16) for line in lines[:4]] == [0, 0, 0, 0]
+    assert lines[4:] == ["0022", "0", "0", "0", "session", "4"]
+
+
+def test_b030_what_the_kernel_cannot_pass_is_told(box):
+    largest = "x" * 131_071
+    assert box.out(["/bin/sh", "-c", "echo ${#1} ${#2}", "sh", largest, largest]) == "131071 131071\n"
+    job = box.exec(["/bin/echo", largest + "x"])
+    assert (job["verdict"], job["exit_code"]) == ("never_started", 126) and "131071" in job["error"]
+    job = box.exec("true", env={"BIG": largest})
+    assert job["verdict"] == "never_started" and "environment variable BIG" in job["error"]
+    job = box.exec(["/bin/echo"] + [largest] * 60)
+    assert job["verdict"] == "never_started" and "together" in job["error"]

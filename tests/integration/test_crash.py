@@ -11,15 +11,11 @@ from orchard_server import eventually
 
 
 def kill_role(server, role):
-    pids = server.processes()[role]
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    eventually(lambda: (new := server.processes().get(role)) and len(new) >= len(pids) and not set(new) & set(pids),
-               40, f"{role} came back")
+    server.replace(role)
     server.wait_ready()
 
 
-@pytest.mark.parametrize("role", ["worker", "reaper", "spawner", "helper"])
+@pytest.mark.parametrize("role", ["worker", "gateway", "reaper", "spawner", "helper"])
 def test_killed_role_comes_back_and_sandboxes_live(make_server, role):
     server = make_server().start()
     box = server.create()
@@ -122,6 +118,19 @@ def test_leftovers_are_removed_at_start(make_server):
     assert box.get().status_code == 404
 
 
+def test_an_unreadable_record_is_told_when_its_sandbox_is_removed(make_server):
+    server = make_server().start()
+    box, other = server.create(), server.create()
+    server.stop()
+    (server.state_dir / "sandboxes" / box.id / "state.json").write_text('{"id":')
+    server.start()
+    eventually(lambda: box.get().json().get("status") in (None, "failed"), 30, "known to be gone")
+    said = [line["msg"] for line in server.log_lines() if line.get("sandbox_id") == box.id]
+    assert any("no usable record" in msg and "state.json is damaged" in msg and '"orphan"' in msg for msg in said), said
+    assert 'orchard_sandboxes_reaped_total{rule="orphan"} 1' in server.client.get("/metrics").text
+    assert other.out("echo ok") == "ok\n"
+
+
 def test_b088_terminate_drains(make_server):
     server = make_server(drain_timeout_seconds=20).start()
     box = server.create()
@@ -134,6 +143,19 @@ def test_b088_terminate_drains(make_server):
     caller.join()
     assert answers[0]["stdout"] == "done\n"
     server.start()
+
+
+def test_a_stop_waits_for_no_command_that_nobody_waits_for(make_server):
+    server = make_server(drain_timeout_seconds=1000).start()
+    box = server.create()
+    job = box.start("until test -e /go; do sleep 0.02; done; echo kept")
+    queued = box.start("echo behind")
+    box.wait_running(job)
+    assert server.stop() == 0
+    server.start()
+    assert box.job(job)["status"] == "running"
+    box.exec("touch /go", lane="other")
+    assert box.wait_job(job)["stdout"] == "kept\n" and box.wait_job(queued)["stdout"] == "behind\n"
 
 
 def test_reload_keeps_requests_and_takes_new_settings(make_server):

@@ -15,6 +15,67 @@ def test_b037_no_bash(server, busybox):
     box.delete()
 
 
+def test_a_musl_root(server, image_dir):
+    """Nothing of the agent needs the image's C library, and programs of another one run."""
+    box = server.create(image=f"dir:{images.musl(image_dir / 'musl')}")
+    assert not box.exec("ls /lib/*-linux-gnu /lib64")["stdout"]
+    assert box.out("whoami-by-musl") == box.out(["/bin/whoami-by-musl"]) == "root\n"
+    assert box.out("whoami-by-musl; id -u; echo $HOME", user="user") == "user\n1000\n/home/user\n"
+    assert box.out("whoami-by-musl", login_shell=True).endswith("root\n")
+    box.delete()
+
+
+OLD_PROGRAM = r"""
+use POSIX; use Socket;
+my @who = getpwuid($<); print "$who[0] ";
+pipe(my $in, my $out); my $pid = fork();
+if (!$pid) { print $out "child"; exit 7 }
+close $out; print <$in>; waitpid($pid, 0); print " ", $? >> 8;
+socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, PF_UNSPEC) or die; print " pair";
+POSIX::mkfifo("/tmp/fifo", 0600) or die; utime(1, 2, "/tmp/fifo") or die; print " ", (stat "/tmp/fifo")[9];
+$SIG{ALRM} = sub { print " alarm\n"; exit 0 }; alarm(1); select(undef, undef, undef, 20);
+"""
+
+
+def test_a_root_of_an_old_glibc(server):
+    """Its programs ask for what a kernel of their time had, by other calls than the ones that the filter's tests make."""
+    try:
+        root = images.old_glibc()
+    except RuntimeError as why:
+        pytest.skip(f"NO PACKAGES OF {images.OLD_RELEASE} CAN BE FETCHED: {str(why)[-300:]}")
+    box = server.create(image=f"dir:{root}")
+    assert "2.31" in box.out("/lib/x86_64-linux-gnu/libc.so.6 | head -1")
+    assert box.out(["perl", "-e", OLD_PROGRAM]) == "root child 7 pair 2 alarm\n"
+    box.exec("rm /tmp/fifo")
+    assert box.out(["perl", "-e", OLD_PROGRAM], user="user").startswith("user child 7")
+    assert box.out("seq 300000 | sort --parallel=4 -rn | head -1") == "300000\n"
+    assert box.out("[ -r /etc/passwd ] && [ ! -w /proc/version ] && echo access") == "access\n"
+    moved = "cd /tmp && mkdir -p a/b && cp -a /etc/passwd a/b/ && mv a c && comm -3 c/b/passwd /etc/passwd && df / | wc -l"
+    assert box.out(moved) == "2\n"
+    timed_out = box.exec("trap '' TERM; sleep 100", timeout_seconds=1)
+    assert timed_out["verdict"] == "timed_out"
+    box.delete()
+
+
+@pytest.mark.skipif("ORCHARD_BIG_IMAGE" not in os.environ, reason="BIG IMAGE: minutes and 3 GiB of disk; set ORCHARD_BIG_IMAGE=1")
+def test_an_image_of_2_gib_and_100_000_files(make_server, image_dir):
+    path = images.big_layout(image_dir / "big")
+    server = make_server().start()
+    first, second = [server.create(image=f"oci:{path}", wait=False, timeout=1200) for _ in range(2)]
+    first.wait_ready(900)
+    second.wait_ready(900)
+    assert len(os.listdir(server.state_dir / "images/layers")) == 1
+    assert first.out("find /many -type f | wc -l; stat -c %s /large; cat /many/99/99999", timeout_seconds=300) == \
+        f"100000\n{2 << 30}\n99999"
+    first.out("rm -r /many /large; ls /", timeout_seconds=300)
+    assert second.out("ls /many | wc -l; stat -c %s /large") == f"100\n{2 << 30}\n"
+    third = server.create(image=f"oci:{path}")  # it is there by now
+    third.delete()
+    first.delete()
+    second.delete()
+    server.close()
+
+
 def test_b037_no_shell_at_all(server, no_shell):
     box = server.create(image=no_shell)
     assert box.out(["/app/busybox", "echo", "hi"]) == "hi\n"
@@ -84,7 +145,9 @@ def test_image_files_are_never_changed(server, image_dir):
 
 @pytest.mark.parametrize("image,words", [
     ("dir:/no/such/dir", "dir:"),
-    ("python:3.11-slim", "oci:"),
+    ("python:3.11 slim", "oci:"),
+    ("oci-archive:x.tar", "absolute"),
+    ("docker-archive:/no/such/file.tar", "local_image_paths"),
     ("", "image"),
     ("dir:relative", "absolute"),
 ])
@@ -107,6 +170,47 @@ def test_b109_broken_images_fail_with_words(server, image_dir):
         state = box.client.get(f"{box.url}/wait", params={"timeout": 30}).json()
         assert state["status"] == "failed", state
         assert words in state["status_message"]
+        box.delete()
+
+
+@pytest.fixture(scope="module")
+def archives(image_dir, layered):
+    """The layered image in the two kinds of archives, plain and compressed."""
+    made = {}
+    for kind, name, tag in (("oci", "oci-archive", ":v1"), ("docker", "docker-archive", ":team/app:v1")):
+        made[kind] = image_dir / f"{kind}.tar"
+        images.run("skopeo", "copy", f"oci:{layered}:v1", f"{name}:{made[kind]}{tag}")
+        images.run("gzip", "-k", made[kind])
+    return made
+
+
+@pytest.mark.parametrize("image", ["oci-archive:{oci}", "oci-archive:{oci}.gz:v1", "docker-archive:{docker}",
+                                   "docker-archive:{docker}.gz:team/app:v1"])
+def test_b043_archives(make_server, archives, image):
+    server = make_server().start()
+    boxes = [server.create(image=image.format(**archives), wait=False) for _ in range(2)]
+    for box in boxes:
+        box.wait_ready()
+        assert box.out("echo $FOO; pwd; cat /opaque/new") == "bar\n/app\ny"
+        assert box.exec("ls /gone /opaque/old")["exit_code"] != 0
+        box.delete()
+    assert len(list((server.state_dir / "images/layers").iterdir())) == 2
+    assert not [name for name in os.listdir(server.state_dir / "images/tmp") if not name.endswith(".lock")]
+
+
+def test_b109_broken_archives_fail_with_words(server, archives, image_dir):
+    cut = image_dir / "cut.tar"
+    cut.write_bytes(archives["docker"].read_bytes()[:5000])
+    for image, words in ((f"docker-archive:{image_dir}/none.tar", "No such file"),
+                         (f"docker-archive:{archives['oci']}", "no docker archive"),
+                         (f"oci-archive:{archives['docker']}", "no OCI archive"),
+                         (f"docker-archive:{archives['docker']}:other:v1", "team/app:v1"),
+                         (f"oci-archive:{archives['oci']}:v9", "v1"),
+                         (f"docker-archive:{cut}", "damaged"),
+                         (f"docker-archive:{image_dir}", "not a plain file")):
+        box = server.create(image=image, wait=False)
+        state = box.client.get(f"{box.url}/wait", params={"timeout": 30}).json()
+        assert state["status"] == "failed" and words in state["status_message"], state
         box.delete()
 
 
@@ -137,7 +241,7 @@ def test_unpacking_outlives_the_spawner(make_server, image_dir, debian):
     box = server.create(image=f"oci:{path}", wait=False)
     imager, unpacker = eventually(
         lambda: next(((one, two) for one in children(spawner) for two in children(one)), None), what="unpacker")
-    assert box.client.get(box.url).json()["status_message"] == "unpacking layer 1 of 1"
+    eventually(lambda: box.client.get(box.url).json()["status_message"] == "unpacking layer 1 of 1", what="progress")
     os.kill(spawner, signal.SIGKILL)
     eventually(lambda: not os.path.exists(f"/proc/{imager}") and not os.path.exists(f"/proc/{unpacker}"),
                what="the end of the unpackers")

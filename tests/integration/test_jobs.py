@@ -22,10 +22,10 @@ def test_job_shape(box):
 
 
 def test_wait_false_answers_at_once(fresh):
-    began = time.monotonic()
-    job_id = fresh.start("sleep 2; echo r")
-    assert time.monotonic() - began < 1
+    fresh.out("mkfifo /go")
+    job_id = fresh.start("read word < /go; echo r")
     assert fresh.job(job_id)["status"] in ("queued", "running")
+    fresh.out("echo > /go", lane="other")
     assert fresh.wait_job(job_id)["stdout"] == "r\n"
 
 
@@ -56,11 +56,10 @@ def test_b081_queue_bound(make_server):
 
 
 def test_lanes_run_side_by_side(fresh):
-    began = time.monotonic()
-    jobs = [fresh.start("sleep 1.5", lane=f"lane-{i}") for i in range(4)]
+    meet = "touch /tmp/meet-$0; until [ $(ls /tmp/meet-* | wc -l) = 4 ]; do sleep 0.05; done"
+    jobs = [fresh.start(["bash", "-c", meet, str(i)], lane=f"lane-{i}", timeout_seconds=60) for i in range(4)]
     for job in jobs:
         assert fresh.wait_job(job)["status"] == "succeeded"
-    assert time.monotonic() - began < 5
 
 
 def test_max_concurrent_execs_is_a_real_limit(make_server):
@@ -76,19 +75,16 @@ def test_max_concurrent_execs_is_a_real_limit(make_server):
 
 
 def test_waits_wake_in_every_worker(fresh):
-    """Many connections, so that both workers hold some; all hear of the end at once."""
+    """Many connections, so that both workers hold some; all hear of the end long before their own time is over."""
     job_id = fresh.start("sleep 1.5; echo z")
-    ends = []
 
     def wait():
-        with httpx.Client(base_url=str(fresh.client.base_url), headers=fresh.client.headers, timeout=30) as own:
-            job = own.get(f"/jobs/{job_id}/wait", params={"timeout": 20}).json()
-            ends.append(time.monotonic())
-            return job
+        with httpx.Client(base_url=str(fresh.client.base_url), headers=fresh.client.headers, timeout=200,
+                          verify=False) as own:
+            return own.get(f"/jobs/{job_id}/wait", params={"timeout": 3000}).json()
     with ThreadPoolExecutor(32) as pool:
         jobs = list(pool.map(lambda _: wait(), range(32)))
     assert {job["stdout"] for job in jobs} == {"z\n"}
-    assert max(ends) - min(ends) < 2
 
 
 @pytest.mark.parametrize("value,status", [("0", 200), ("999999", 200), ("-1", 422), ("abc", 422), ("nan", 422), ("", 422)])
@@ -133,12 +129,33 @@ def test_b093_unknown_and_odd_job_ids(server):
 def test_b093_job_of_a_deleted_sandbox_stays_readable(server):
     box = server.create()
     job = box.exec("echo kept")
-    running = box.start("sleep 100")
-    box.wait_running(running)
+    running = box.start("printf part; sleep 100")
+    eventually(lambda: box.client.get(f"/jobs/{running}/output").text == "part", what="it has written")
+    queued = box.start("echo never")
     box.delete()
     assert box.job(job["job_id"])["stdout"] == "kept\n"
     ended = box.wait_job(running, 10)
     assert (ended["status"], ended["verdict"], ended["error"]) == ("failed", "sandbox_deleted", "sandbox deleted")
+    assert (ended["stdout"], ended["stdout_bytes"], ended["exit_code"]) == ("part", 4, None)
+    assert ended["started_at"] is not None
+    ended = box.wait_job(queued, 10)
+    assert (ended["verdict"], ended["stdout_bytes"], ended["started_at"]) == ("sandbox_deleted", 0, None)
+
+
+def test_b093_no_list_misses_a_job_that_ends_meanwhile(server):
+    """A job moves from the live ones to the ended ones while another process lists both."""
+    def storm(number):
+        box, lists = server.create(image="default"), httpx.Client(base_url=server.client.base_url, headers=server.client.headers)
+        known = set()
+        for turn in range(96):
+            known.add(box.start(["true"], lane=str(turn % 3)))
+            for _ in range(2):
+                listed = [job["job_id"] for job in lists.get(f"{box.url}/jobs").json()["jobs"]]
+                assert set(listed) == known and len(listed) == len(known)
+        lists.close()
+        box.delete()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(storm, range(4)))
 
 
 def test_jobs_of_a_sandbox_are_listed_newest_first(fresh):
@@ -154,12 +171,11 @@ def test_client_that_leaves_does_not_end_its_command(fresh):
 
 
 def test_other_calls_do_not_wait_for_the_exec_lock(fresh):
-    job = fresh.start("sleep 5")
+    job = fresh.start("sleep 600")
     fresh.wait_running(job)
-    began = time.monotonic()
     assert fresh.client.post(f"{fresh.url}/heartbeat").json() == {"status": "ok", "sandbox_id": fresh.id}
     assert fresh.get().status_code == 200
-    assert time.monotonic() - began < 2
+    assert fresh.job(job)["status"] == "running"
     fresh.client.post(f"/jobs/{job}/cancel")
 
 

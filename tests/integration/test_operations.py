@@ -1,6 +1,8 @@
 """What an operator meets: wrong settings, taken ports, full disks, a second server."""
 
+import fcntl
 import hashlib
+import json
 import os
 import subprocess
 import socket
@@ -23,6 +25,29 @@ def test_second_server_on_the_same_state(make_server):
     said = refused(second)
     assert str(first.state_dir) in said and str(first.process.pid) in said
     assert first.client.get("/health").status_code == 200
+
+
+def test_living_sandboxes_are_not_lost_with_shared_memory_of_another_size(make_server):
+    server = make_server().start()
+    box = server.create()
+    server.stop()
+    before = server.settings.get("max_sandboxes", 16384)
+    server.settings["max_sandboxes"] = 77
+    assert "sandboxes of the server before live (1)" in refused(server)
+    check = subprocess.run([ORCHARDD, "-t", "-c", server.conf_path], env=server.environment(), capture_output=True, text=True)
+    assert check.returncode == 0 and "a restart will be refused" in check.stderr
+    server.settings["max_sandboxes"] = before
+    server.start()
+    assert box.out("echo lives") == "lives\n"
+    server.stop()
+    server.settings["max_sandboxes"] = 77
+    server.arguments = ["--discard-sandboxes"]
+    server.start()
+    assert "(1) and are removed" in server.log(100_000)
+    eventually(lambda: not server.remains(), 60, "removed")
+    server.stop()
+    server.arguments, server.settings["max_sandboxes"] = [], 78
+    server.start()  # nobody is lost by this
 
 
 def test_port_taken(make_server):
@@ -157,4 +182,26 @@ def test_keys_are_only_in_the_memory_of_those_who_check_them(server):
         return False
     roles = server.processes()
     assert all(holds_key(pid) for pid in roles["worker"])
-    assert not any(holds_key(pid) for role in ("reaper", "spawner", "helper") for pid in roles[role])
+    assert not any(holds_key(pid) for role in ("gateway", "reaper", "spawner", "helper") for pid in roles[role])
+
+
+def test_a_reader_of_the_log_that_stands_still_holds_up_nobody(make_server, tmp_path):
+    """As a pager, or a collector that hangs."""
+    fifo = tmp_path / "log"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+        server = make_server(log_level="debug")
+        server.launcher = ["sh", "-c", f'exec "$0" "$@" 2>{fifo}']
+        server.start()
+        assert all(server.client.get("/health", timeout=20).status_code == 200 for _ in range(100))
+        assert server.create().out("echo hi") == "hi\n"
+
+        def told():
+            server.client.get("/health")
+            lines = os.read(reader, 65536).decode().splitlines()
+            return any(json.loads(line).get("dropped", 0) for line in lines if line.startswith("{") and line.endswith("}"))
+        eventually(told, 20, "it says what was dropped")
+    finally:
+        os.close(reader)

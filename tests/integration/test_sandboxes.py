@@ -38,6 +38,7 @@ def test_env_and_working_dir_of_a_sandbox(server):
     {}, {"image": 5}, {"image": None}, {"image": "default", "cpu": "0"}, {"image": "default", "cpu": "-1"},
     {"image": "default", "cpu": "abc"}, {"image": "default", "cpu": "2k0"}, {"image": "default", "memory": "16G b"},
     {"image": "default", "memory": "0"}, {"image": "default", "memory": "123456789012345678901"},
+    {"image": "default", "memory": "8191Ki"}, {"image": "default", "memory": 1},
     {"image": "default", "timeout": -1}, {"image": "default", "timeout": 0}, {"image": "default", "timeout": "x"},
     {"image": "default", "block_network": "yes"}, {"image": "default", "labels": {"a": 1}},
     {"image": "default", "labels": []}, {"image": "default", "env": {"A=B": "x"}}, {"image": "default", "env": {"": "x"}},
@@ -65,6 +66,7 @@ def test_too_big_for_this_host_is_told_at_once(server):
     assert answer.status_code == 503 and answer.json()["code"] == "no_capacity"
     answer = server.client.post("/sandboxes", json={"image": "default", "cpu": "100000"})
     assert answer.status_code == 503 and answer.json()["code"] == "no_capacity"
+    assert answer.json()["detail"].startswith("100000 cores were asked for, this host has ")
 
 
 @pytest.mark.parametrize("name", ["Foo_Bar", "lock:x", "", "-a", "a-", "a" * 55, "../x", "a/b", "\u00e9", "a\nb", "a b", "A"])
@@ -156,6 +158,16 @@ def test_wait_answers_failed_with_200(server, image_dir):
     box.delete()
 
 
+def test_a_failure_that_quotes_half_a_character_spoils_no_list(server, image_dir):
+    for shift in range(2):
+        name = f"dir:{image_dir}/" + "x" * shift + "\u00e9" * 100 + "/" + "\u00e9" * 50
+        box = server.create(image=name, wait=False)
+        failed = server.client.get(f"{box.url}/wait?timeout=30").json()
+        assert failed["status"] == "failed" and "\u00e9" in failed["status_message"]
+        assert box.id in [item["sandbox_id"] for item in server.client.get("/sandboxes").json()["sandboxes"]]
+        box.delete()
+
+
 def test_list_pages_and_filters(server):
     boxes = [server.create(wait=False, labels={"page": "yes", "n": str(n)}) for n in range(5)]
     got, cursor = [], None
@@ -180,9 +192,10 @@ def test_list_pages_and_filters(server):
 
 def test_patch(server):
     box = server.create(labels={"a": "1"})
+    began = time.time()
     answer = server.client.patch(box.url, json={"labels": {"b": "2"}, "ttl_seconds": 500})
     assert answer.status_code == 200 and answer.json()["labels"] == {"b": "2"}
-    assert 400 < answer.json()["expires_at"] - time.time() < 501
+    assert began + 499 < answer.json()["expires_at"] < time.time() + 501
     assert server.client.patch(box.url, json={"ttl_seconds": "x"}).status_code == 422
     assert server.client.patch("/sandboxes/nosuch", json={}).status_code == 404
     box.delete()
@@ -238,7 +251,7 @@ def test_b120_client_leaves_during_create(make_server, busybox):
         ids = set(server.list_ids())
         states = {item["sandbox_id"]: item["status"] for item in
                   server.client.get("/sandboxes", params={"limit": 1000}).json()["sandboxes"]}
-        dirs = {entry.name for entry in (server.state_dir / "sandboxes").iterdir()}
+        dirs = {entry.name for entry in (server.state_dir / "sandboxes").iterdir() if not entry.name.startswith("-")}
         return ids == dirs and all(status == "ready" for status in states.values())
     eventually(settled, 30, "records and sandboxes agree")
 
@@ -259,10 +272,3 @@ def test_no_capacity_is_told(make_server, busybox):
     answer = server.client.post("/sandboxes", json={"image": busybox})
     assert answer.status_code == 503 and answer.json()["code"] == "no_capacity"
     assert answer.headers["retry-after"]
-
-
-def test_network_access_is_refused_not_faked(server):
-    box = server.create(block_network=False, wait=False)
-    state = server.client.get(f"{box.url}/wait?timeout=20").json()
-    assert state["status"] == "failed" and "block_network" in state["status_message"]
-    box.delete()

@@ -33,7 +33,7 @@ end_job(struct journal *journal, struct job *job)
 static void
 test_a_job_is_found_by_its_id(void **state)
 {
-	struct journal *journal = journal_create(10, 1000);
+	struct journal *journal = journal_create(10, 1000, NULL);
 	struct job *first = add_job(journal), *second = add_job(journal);
 	uint8_t other[16] = { 0 };
 
@@ -49,7 +49,7 @@ test_a_job_is_found_by_its_id(void **state)
 static void
 test_an_acknowledged_job_is_forgotten_but_its_id_is_not(void **state)
 {
-	struct journal *journal = journal_create(10, 1000);
+	struct journal *journal = journal_create(10, 1000, NULL);
 	struct job *job = add_job(journal);
 	uint8_t id[16];
 
@@ -70,7 +70,7 @@ test_an_acknowledged_job_is_forgotten_but_its_id_is_not(void **state)
 static void
 test_a_running_job_is_not_acknowledged(void **state)
 {
-	struct journal *journal = journal_create(10, 1000);
+	struct journal *journal = journal_create(10, 1000, NULL);
 	struct job *job = add_job(journal);
 
 	(void)state;
@@ -82,7 +82,7 @@ test_a_running_job_is_not_acknowledged(void **state)
 static void
 test_a_full_journal_refuses_and_only_stale_jobs_give_way(void **state)
 {
-	struct journal *journal = journal_create(2, 1000);
+	struct journal *journal = journal_create(2, 1000, NULL);
 	struct job *running = add_job(journal), *ended = add_job(journal);
 	int64_t now;
 	uint8_t id[16];
@@ -103,7 +103,7 @@ test_a_full_journal_refuses_and_only_stale_jobs_give_way(void **state)
 static void
 test_bytes_are_a_bound_too(void **state)
 {
-	struct journal *journal = journal_create(10, 5);
+	struct journal *journal = journal_create(10, 5, NULL);
 	struct job *job = add_job(journal);
 
 	(void)state;
@@ -117,7 +117,7 @@ test_bytes_are_a_bound_too(void **state)
 static void
 test_the_ring_of_forgotten_ids_keeps_the_newest(void **state)
 {
-	struct journal *journal = journal_create(10, 1000);
+	struct journal *journal = journal_create(10, 1000, NULL);
 	uint8_t first[16], second[16];
 
 	(void)state;
@@ -137,6 +137,29 @@ test_the_ring_of_forgotten_ids_keeps_the_newest(void **state)
 }
 
 static void
+test_a_barred_id_is_not_run_when_it_comes(void **state)
+{
+	struct journal *journal = journal_create(10, 1000, NULL);
+	const uint8_t id[16] = { 7 };
+
+	(void)state;
+	assert_false(journal_is_forgotten(journal, id));
+	for (size_t i = 0; i < 2 * JOURNAL_FORGOTTEN_IDS; i++)
+		journal_bar(journal, id);
+	assert_true(journal_is_forgotten(journal, id));
+	for (uint32_t i = 0; i < JOURNAL_FORGOTTEN_IDS; i++) {
+		uint8_t other[16] = { 7, 1 };
+
+		assert_true(journal_is_forgotten(journal, id));
+		memcpy(other + 2, &i, sizeof i);
+		journal_bar(journal, other);
+		assert_true(journal_is_forgotten(journal, other));
+	}
+	assert_false(journal_is_forgotten(journal, id));
+	journal_free(journal);
+}
+
+static void
 count_end(struct job *job, void *arg)
 {
 	assert_true(job->ended);
@@ -146,7 +169,7 @@ count_end(struct job *job, void *arg)
 static void
 test_every_waiter_is_told_once_and_who_left_is_not(void **state)
 {
-	struct journal *journal = journal_create(10, 1000);
+	struct journal *journal = journal_create(10, 1000, NULL);
 	struct job *job = add_job(journal);
 	int told[3] = { 0 };
 	struct job_waiter waiters[3];
@@ -174,6 +197,7 @@ main(void)
 		cmocka_unit_test(test_a_full_journal_refuses_and_only_stale_jobs_give_way),
 		cmocka_unit_test(test_bytes_are_a_bound_too),
 		cmocka_unit_test(test_the_ring_of_forgotten_ids_keeps_the_newest),
+		cmocka_unit_test(test_a_barred_id_is_not_run_when_it_comes),
 		cmocka_unit_test(test_every_waiter_is_told_once_and_who_left_is_not),
 	};
 

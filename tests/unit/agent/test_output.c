@@ -1,6 +1,9 @@
 /* test_output.c - head, tail, exact counts, bounded memory. */
 /* SPDX-License-Identifier: MIT */
+#include "agent/hold.h"
 #include "agent/output.h"
+
+#include "base/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -110,6 +113,70 @@ test_cap_of_zero_still_counts(void **state)
 	output_fini(&output);
 }
 
+/* Wherever the cap falls, head and tail are whole characters, and the marker counts what is missing. */
+static void
+test_no_character_is_cut(void **state)
+{
+	static const char *const characters[] = { "\xc3\xa9", "\xe2\x98\x95", "\xf0\x9f\x98\x80" };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		for (size_t max = 0; max < 40; max++) {
+			size_t size = strlen(characters[i]), len;
+			struct output output;
+			uint8_t *text;
+			char *mark;
+
+			output_init(&output, max);
+			for (size_t n = 0; n < 20; n++)
+				output_add(&output, characters[i], size);
+			output_text(&output, &text, &len);
+			assert_true(text_is_utf8(text, len));
+			mark = strstr((char *)text, "\n...[");
+			assert_int_equal(mark != NULL, max < 20 * size);
+			if (mark != NULL)
+				assert_int_equal(strtoul(mark + 5, NULL, 10) + len,
+					20 * size + strlen("\n...[NN bytes omitted]...\n") -
+						(strtoul(mark + 5, NULL, 10) < 10));
+			free(text);
+			output_fini(&output);
+		}
+}
+
+static void
+test_a_reader_that_is_waited_for_gets_all(void **state)
+{
+	static char piece[64 << 10];
+	struct output output;
+	struct hold hold;
+	uint64_t at;
+	size_t room, read = 0;
+
+	(void)state;
+	hold_init(&hold, 3600 * 1000);
+	output_init(&output, 10);
+	output_hold(&output, &hold);
+	memset(piece, 'x', sizeof piece);
+	while ((room = output_room(&output)) > 0)
+		output_add(&output, piece, room < sizeof piece ? room : sizeof piece);
+	assert_true(output_is_owed(&output));
+	for (size_t i = 0; i < 40; i++) {
+		assert_true(output_read(&output, read, piece, 1, &at) == 1 && at == read);
+		read += output_read(&output, read, piece, 5000, &at);
+		output_take(&output, read);
+		output_add(&output, piece, output_room(&output));
+	}
+	assert_int_equal(output_room(&output), 0);
+	hold.heard_ms -= 3600 * 1000;
+	assert_int_equal(output_room(&output), SIZE_MAX);
+	assert_false(output_is_owed(&output));
+	hold_hear(&hold);
+	assert_int_equal(output_room(&output), 0);
+	output_take(&output, output.total);
+	assert_false(output_is_owed(&output));
+	output_fini(&output);
+}
+
 int
 main(void)
 {
@@ -118,7 +185,9 @@ main(void)
 		cmocka_unit_test(test_one_byte_more_loses_the_middle),
 		cmocka_unit_test(test_tail_does_not_depend_on_pieces),
 		cmocka_unit_test(test_memory_grows_with_output_only),
+		cmocka_unit_test(test_no_character_is_cut),
 		cmocka_unit_test(test_cap_of_zero_still_counts),
+		cmocka_unit_test(test_a_reader_that_is_waited_for_gets_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static int
 prepare(struct json_object *command, bool login, struct program *program, struct err *err)
 {
 	struct program_request request = {
-		.command = command, .login_shell = login, .root = root, .path = "/a::/b"
+		.command = command, .login_shell = login, .root = root, .path = "/a::/b", .cwd = "/it's"
 	};
 	int rc = program_prepare(&request, program, err);
 
@@ -130,29 +130,43 @@ test_a_long_text_is_handed_over_sealed(void **state)
 	assert_int_equal(prepare(json_object_new_string_len(text, (int)len), false, &program, &err), 0);
 	assert_string_equal(program.argv[1], "-c");
 	assert_int_equal(program.script_target, 3);
-	assert_int_equal(program.stdin_target, 0);
+	assert_false(program.login);
+	assert_false(program_is_unread(&program));
 	expect_script(&program, text, len);
 	program_fini(&program);
 	free(text);
 }
 
+/* Whether the text was read tells whether the command has begun, also when there is no text. */
 static void
-test_start_files_do_not_get_the_stdin(void **state)
+test_a_login_shell_can_be_done_without(void **state)
 {
 	struct program program;
 	struct err err;
+	char byte;
 
 	(void)state;
+	assert_int_equal(prepare(json_object_new_string(""), true, &program, &err), 0);
+	assert_true(program.login);
+	assert_string_equal(program.argv[1], "-l");
+	assert_non_null(strstr(program.argv[4], "cd -- '/it'\\''s'"));
+	assert_true(program.script_target > 2);
+	assert_true(program_is_unread(&program));
+	program_drop_login(&program);
+	assert_int_equal(program.script_target, 3);
+	assert_string_equal(program.argv[1], "-c");
+	assert_null(program.argv[3]);
+	expect_script(&program, "", 1);
+	assert_false(program_is_unread(&program));
+	program_fini(&program);
 	assert_int_equal(prepare(json_object_new_string("x"), true, &program, &err), 0);
-	assert_true(program.stdin_target > 2);
-	assert_true(program.tty_noise);
-	expect_script(&program, "x", 1);
+	assert_int_equal(read(program.script_fd, &byte, 1), 1);
+	assert_false(program_is_unread(&program));
 	program_fini(&program);
 	remove_file("/bin/bash");
 	assert_int_equal(prepare(json_object_new_string("x"), true, &program, &err), 0);
-	assert_true(program.stdin_target > 2 && program.stdin_target < 10);
-	assert_true(program.script_target > 2 && program.script_target < 10);
-	assert_false(program.tty_noise);
+	assert_true(program.login);
+	assert_true(program.script_target > 2 && program.script_target + 3 < 10);
 	program_fini(&program);
 	install("/bin/bash", 0755);
 }
@@ -198,7 +212,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_shell_is_bash_or_sh_or_missing),
 		cmocka_unit_test(test_a_long_text_is_handed_over_sealed),
-		cmocka_unit_test(test_start_files_do_not_get_the_stdin),
+		cmocka_unit_test(test_a_login_shell_can_be_done_without),
 		cmocka_unit_test(test_a_list_is_searched_in_the_path),
 	};
 

@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -187,6 +188,54 @@ test_names_of_variables(void **state)
 	assert_false(env_is_name("A\0B", 3));
 }
 
+static uid_t
+cached_uid(struct user_cache *cache, const char *spec)
+{
+	struct user user;
+	struct err err;
+
+	return user_cache_find(cache, root, spec, &user, &err) < 0 ? (uid_t)-1 : user.uid;
+}
+
+/* Each change is seen at once, however soon after the other it comes. */
+static void
+test_the_cache_follows_the_files(void **state)
+{
+	static struct user_cache cache;
+	char text[64];
+
+	(void)state;
+	for (int i = 1; i < 200; i++) {
+		snprintf(text, sizeof text, "app:x:%03d:1::/:/bin/sh\n", i);
+		write_file("passwd", text);
+		assert_int_equal(cached_uid(&cache, "app"), i);
+		assert_int_equal(cached_uid(&cache, "app"), i);
+	}
+	write_file("passwd", passwd);
+	assert_int_equal(cached_uid(&cache, "app"), 1000);
+	assert_int_equal(cached_uid(&cache, "root"), 0);
+	assert_int_equal(cached_uid(&cache, "nobody"), (uid_t)-1);
+	assert_int_equal(cached_uid(&cache, "app"), 1000);
+}
+
+/* What is long unchanged is not read again. */
+static void
+test_the_cache_is_used(void **state)
+{
+	static struct user_cache cache;
+	struct user user;
+	struct err err;
+
+	(void)state;
+	cache.valid = true;
+	cache.user.uid = 4321;
+	memcpy(cache.spec, "ghost", 6);
+	/* A root without files has the signature of a zeroed cache. */
+	assert_int_equal(user_cache_find(&cache, "/no/such/root", "ghost", &user, &err), 0);
+	assert_int_equal(user.uid, 4321);
+	assert_int_equal(cached_uid(&cache, "ghost"), (uid_t)-1);
+}
+
 int
 main(void)
 {
@@ -194,6 +243,8 @@ main(void)
 		cmocka_unit_test(test_names_and_numbers_are_found),
 		cmocka_unit_test(test_an_explicit_group_replaces_all_others),
 		cmocka_unit_test(test_who_is_not_listed_is_refused),
+		cmocka_unit_test(test_the_cache_follows_the_files),
+		cmocka_unit_test(test_the_cache_is_used),
 		cmocka_unit_test(test_a_fifo_does_not_stop_the_agent),
 		cmocka_unit_test(test_later_variables_win_and_defaults_come_last),
 		cmocka_unit_test(test_the_environment_grows),

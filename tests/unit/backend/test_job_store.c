@@ -47,7 +47,7 @@ set_up(void **state)
 	record_index_section_init(table, RECORDS);
 	if (record_log_open(&options, table, &record_log, &err) < 0)
 		return -1;
-	store = job_store_create(record_log);
+	store = job_store_create(record_log, record_log);
 	memset(&last, 0, sizeof last);
 	return 0;
 }
@@ -102,15 +102,16 @@ test_result_is_kept_once(void **state)
 {
 	AUTO_JSON struct json_object *first = parse("{\"status\":\"succeeded\",\"stdout\":\"a\\u0000b\"}");
 	AUTO_JSON struct json_object *second = parse("{\"status\":\"failed\"}");
+	const struct job_life life = { .expires_at = clock_wall() + 100 };
 	char id[ID_UUID_SIZE];
 
 	(void)state;
 	id_uuid4(id);
 	job_store_get_result(store, id, on_get, &last);
 	assert_int_equal(last.code, ERR_NOT_FOUND);
-	job_store_put_result(store, id, first, clock_wall() + 100, on_put, &last);
+	job_store_put_result(store, id, first, &life, on_put, &last);
 	assert_int_equal(last.code, ERR_NONE);
-	job_store_put_result(store, id, second, clock_wall() + 100, on_put, &last);
+	job_store_put_result(store, id, second, &life, on_put, &last);
 	assert_int_equal(last.code, ERR_EXISTS);
 	job_store_get_result(store, id, on_get, &last);
 	assert_int_equal(last.code, ERR_NONE);
@@ -144,11 +145,12 @@ static void
 test_expired_result_is_not_found(void **state)
 {
 	AUTO_JSON struct json_object *job = parse("{}");
+	const struct job_life life = { .expires_at = clock_wall() - 1 };
 	char id[ID_UUID_SIZE];
 
 	(void)state;
 	id_uuid4(id);
-	job_store_put_result(store, id, job, clock_wall() - 1, on_put, &last);
+	job_store_put_result(store, id, job, &life, on_put, &last);
 	assert_int_equal(last.code, ERR_NONE);
 	job_store_get_result(store, id, on_get, &last);
 	assert_int_equal(last.code, ERR_NOT_FOUND);

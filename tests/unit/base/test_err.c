@@ -83,6 +83,18 @@ test_long_message_is_cut_at_a_whole_character(void **state)
 }
 
 static void
+test_quoted_bytes_never_make_it_invalid(void **state)
+{
+	struct err err;
+
+	(void)state;
+	err_set(&err, ERR_INVALID, "\"%.4s\" is no name", "abc\xe2\x82\xac");
+	assert_string_equal(err.msg, "\"abc?\" is no name");
+	err_prefix(&err, "image %.2s", "\xe2\x82\xac");
+	assert_string_equal(err.msg, "image ?: \"abc?\" is no name");
+}
+
+static void
 test_message_that_just_fits_is_not_cut(void **state)
 {
 	char text[sizeof((struct err *)NULL)->msg];
@@ -117,6 +129,7 @@ main(void)
 		cmocka_unit_test(test_message_can_be_built_from_itself),
 		cmocka_unit_test(test_errno_keeps_its_meaning),
 		cmocka_unit_test(test_long_message_is_cut_at_a_whole_character),
+		cmocka_unit_test(test_quoted_bytes_never_make_it_invalid),
 		cmocka_unit_test(test_message_that_just_fits_is_not_cut),
 		cmocka_unit_test(test_every_code_has_its_own_name),
 	};

@@ -10,6 +10,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -205,6 +207,41 @@ test_full_pipe_drops_lines_and_says_so_later(void **state)
 	assert_string_equal(field(line, "dropped"), "2");
 }
 
+/* end becomes stderr, and nobody reads the other one. */
+static void
+expect_no_wait(int end)
+{
+	int stderr_copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+
+	assert_int_equal(fcntl(end, F_GETFL) & O_NONBLOCK, 0);
+	dup2(end, STDERR_FILENO);
+	log_set_fd(STDERR_FILENO);
+	log_never_block();
+	for (int i = 0; i < 20000; i++)
+		log_info("a line that nobody reads, and then another, until there is no room for the next one");
+	dup2(stderr_copy, STDERR_FILENO);
+	close(stderr_copy);
+	log_set_fd(STDERR_FILENO);
+	/* What others have of the same end is as it was. */
+	assert_int_equal(fcntl(end, F_GETFL) & O_NONBLOCK, 0);
+}
+
+static void
+test_who_does_not_read_stderr_holds_nobody_up(void **state)
+{
+	int pipe_ends[2], socket_ends[2];
+
+	(void)state;
+	assert_int_equal(pipe2(pipe_ends, O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socket_ends), 0);
+	expect_no_wait(pipe_ends[1]);
+	expect_no_wait(socket_ends[1]);
+	for (int i = 0; i < 2; i++) {
+		close(pipe_ends[i]);
+		close(socket_ends[i]);
+	}
+}
+
 static void
 test_levels_are_parsed_in_any_case(void **state)
 {
@@ -235,6 +272,7 @@ main(void)
 		PIPED(test_lower_levels_are_silent),
 		PIPED(test_errno_survives),
 		PIPED(test_full_pipe_drops_lines_and_says_so_later),
+		cmocka_unit_test(test_who_does_not_read_stderr_holds_nobody_up),
 		cmocka_unit_test(test_levels_are_parsed_in_any_case),
 	};
 

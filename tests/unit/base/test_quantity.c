@@ -130,6 +130,44 @@ test_amounts_are_written_as_people_write_them(void **state)
 	assert_string_equal(text, "1025");
 }
 
+/* Nothing that stands in a cluster is too odd to be summed up. */
+static void
+test_amounts_of_a_cluster(void **state)
+{
+	static const struct {
+		const char *text;
+		int scale;
+		int64_t amount;
+	} cases[] = {
+		{ "4", 3, 4000 },
+		{ "3920m", 3, 3920 },
+		{ "0", 3, 0 },
+		{ "0m", 3, 0 },
+		{ "2k", 3, 2000000 },
+		{ "1e3", 3, 1000000 },
+		{ "0.5", 3, 500 },
+		{ "1u", 3, 1 },
+		{ "512Mi", 0, 536870912 },
+		{ "1Pi", 0, INT64_C(1) << 50 },
+		{ "7Ei", 0, INT64_C(7) << 60 },
+		{ "8Ei", 0, INT64_MAX },
+		{ "123456789012345678901", 0, INT64_MAX },
+		{ "-1", 3, 0 },
+		{ "16G b", 0, 0 },
+		{ "abc", 3, 0 },
+		{ "", 3, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int64_t amount = quantity_amount(cases[i].text, cases[i].scale);
+
+		if (amount != cases[i].amount)
+			fail_msg("%s -> %lld, not %lld", cases[i].text, (long long)amount,
+				(long long)cases[i].amount);
+	}
+}
+
 int
 main(void)
 {
@@ -138,6 +176,7 @@ main(void)
 		cmocka_unit_test(test_memory_is_read_in_bytes),
 		cmocka_unit_test(test_wrong_amounts_are_refused_and_leave_the_value),
 		cmocka_unit_test(test_amounts_are_written_as_people_write_them),
+		cmocka_unit_test(test_amounts_of_a_cluster),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

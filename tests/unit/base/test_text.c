@@ -149,6 +149,42 @@ test_sha256_matches_fips_180(void **state)
 }
 
 static void
+test_utf8_mend_works_in_place(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{ "", "" },
+		{ "plain", "plain" },
+		{ "\xe2\x82\xac\xc3\xa4", "\xe2\x82\xac\xc3\xa4" },
+		{ "\"x\xc3\" is", "\"x?\" is" },
+		{ "\xf0\x9f\x98", "?" },
+		{ "a\377\376\xe2\x82z\xe2\x82\xac", "a???z\xe2\x82\xac" },
+	};
+	char text[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		assert_true(text_copy(text, sizeof text, cases[i].in));
+		text_utf8_mend(text);
+		assert_string_equal(text, cases[i].out);
+	}
+}
+
+static void
+test_utf8_whole_leaves_out_a_cut_character(void **state)
+{
+	static const char text[] = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80";
+	static const size_t whole[] = { 0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10 };
+
+	(void)state;
+	for (size_t len = 0; len < sizeof text; len++)
+		assert_int_equal(text_utf8_whole(text, len), whole[len]);
+	assert_int_equal(text_utf8_whole("\x80\x80\x80\x80\x80", 5), 5);
+	assert_int_equal(text_utf8_whole("\xff", 1), 1);
+}
+
+static void
 test_copy_fits_whole_or_not_at_all(void **state)
 {
 	char dst[4] = "old";
@@ -163,6 +199,19 @@ test_copy_fits_whole_or_not_at_all(void **state)
 	assert_false(text_copy(dst, 0, ""));
 }
 
+static void
+test_hmac_sha256_matches_rfc_4231(void **state)
+{
+	char hex[TEXT_SHA256_HEX_SIZE], key[131];
+
+	(void)state;
+	text_hmac_sha256_hex("Jefe", 4, "what do ya want for nothing?", 28, hex);
+	assert_string_equal(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+	memset(key, 0xaa, sizeof key);
+	text_hmac_sha256_hex(key, sizeof key, "Test Using Larger Than Block-Size Key - Hash Key First", 54, hex);
+	assert_string_equal(hex, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
 int
 main(void)
 {
@@ -172,6 +221,9 @@ main(void)
 		cmocka_unit_test(test_base64_that_is_not_canonical_is_refused),
 		cmocka_unit_test(test_utf8_repair_replaces_each_maximal_part),
 		cmocka_unit_test(test_sha256_matches_fips_180),
+		cmocka_unit_test(test_hmac_sha256_matches_rfc_4231),
+		cmocka_unit_test(test_utf8_mend_works_in_place),
+		cmocka_unit_test(test_utf8_whole_leaves_out_a_cut_character),
 		cmocka_unit_test(test_copy_fits_whole_or_not_at_all),
 	};
 

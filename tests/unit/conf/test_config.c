@@ -192,7 +192,25 @@ static const struct {
 	{ KEY "listen_host = \"unterminated\n\n", ":2: the text that begins with \" here does not end" },
 	{ KEY "listen_host = 'a\\'", ":2: the text that begins with ' here does not end" },
 	{ KEY "port =", "premature end of file" },
-	{ KEY "driver = docker", "'docker' is no driver; allowed: local" },
+	{ KEY "network_subnet = \"10.0.0.0/8\"",
+		":2: setting 'network_subnet': '10.0.0.0/8' must be a range from /12 to /28" },
+	{ KEY "network_subnet = \"10.0.0.0/29\"", "must be a range from /12 to /28" },
+	{ KEY "network_subnet = \"10.0.0.0/16:80\"", "must be a range from /12 to /28" },
+	{ KEY "network_subnet = \"10.0.0.1/16\"", "write 10.0.0.0/16" },
+	{ KEY "network_subnet = \"fd00::/64\"", "is no IPv4 address" },
+	{ KEY "network_dns = {\"dns.example\"}", ":2: setting 'network_dns': \"dns.example\" is no IPv4 address" },
+	{ KEY "network_dns = {\"10.0.0.0/8\"}", "'10.0.0.0/8' must be one address" },
+	{ KEY "network_dns = {\"1.1.1.1:53\"}", "'1.1.1.1:53' must have no port" },
+	{ KEY "network_blocked_cidrs = {\"1.0.0.0/8\", \"1.2.3.4:80\"}",
+		"setting 'network_blocked_cidrs': '1.2.3.4:80'" },
+	{ KEY "driver = docker", "'docker' is no driver; allowed: local, kubernetes" },
+	{ KEY "sandbox_capabilities_add = {NET_ADMIN, NET_ADMN}",
+		":2: setting 'sandbox_capabilities_add': 'NET_ADMN' is no capability" },
+	{ KEY "sandbox_capabilities_add = {ALL}", "'ALL' is no capability" },
+	{ KEY "sandbox_capabilities_add = {cap_sys_ptrace}", "commands could change the agent" },
+	{ KEY "sandbox_capabilities_drop = {ALL, \"\"}", "sandbox_capabilities_drop': '' is no capability" },
+	{ KEY "sandbox_seccomp_allow = {keyctl, getpid}",
+		"setting 'sandbox_seccomp_allow': 'getpid' is not among the system calls that are denied" },
 	{ KEY "log_level = loud", "'loud' is no log level; allowed: debug, info, warn, error" },
 	{ KEY "service_user = \"\"", "setting 'service_user': is empty" },
 	{ KEY "listen_host = \"\"", "setting 'listen_host': is empty" },
@@ -339,6 +357,27 @@ test_wrong_keys_file_is_refused_without_telling_the_key(void **state)
 }
 
 static void
+test_secret_of_agents_is_read_and_must_be_long(void **state)
+{
+	static const char secret[] = "0123456789abcdef0123456789abcdef";
+	struct config *config;
+	char text[256];
+
+	(void)state;
+	snprintf(text, sizeof text, KEY "driver = kubernetes\nagent_secret_file = %s\n", keys_path);
+	write_file(keys_path, "0123456789abcdef0123456789abcdef\n");
+	config = load(text);
+	assert_string_equal(config->agent_secret, secret);
+	assert_true(config_is_kubernetes(config));
+	config_forget_keys(config);
+	assert_string_equal(config->agent_secret, "");
+	config_free(config);
+	write_file(keys_path, "0123456789abcdef\n");
+	refuse(text, "must hold at least 32 characters");
+	refuse(KEY "agent_secret_file = secret\n", "is not an absolute path");
+}
+
+static void
 test_keys_file_open_to_all_is_warned_about(void **state)
 {
 	char text[256], line[512] = "";
@@ -444,6 +483,7 @@ main(void)
 		cmocka_unit_test_setup(test_keys_file_adds_keys, set_up),
 		cmocka_unit_test_setup(test_wrong_keys_file_is_refused_without_telling_the_key, set_up),
 		cmocka_unit_test_setup(test_keys_file_open_to_all_is_warned_about, set_up),
+		cmocka_unit_test_setup(test_secret_of_agents_is_read_and_must_be_long, set_up),
 		cmocka_unit_test_setup(test_a_default_follows_the_maximum_that_was_chosen, set_up),
 		cmocka_unit_test_setup(test_longest_run_dir_fits, set_up),
 		cmocka_unit_test_setup(test_restart_names_lists_only_what_a_reload_cannot_change, set_up),

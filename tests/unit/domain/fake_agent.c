@@ -69,10 +69,10 @@ answer_job(struct http_exchange *exchange, const struct fake_job *job)
 		"{\"job_id\":\"%s\",\"lane\":\"\",\"fence\":1,\"state\":\"%s\",\"started_at\":1000.5,\"ended_at\":%"
 		"s,"
 		"\"verdict\":%s,\"exit_code\":%s,\"signal\":null,\"error\":%s,\"stdout_base64\":\"aGn/Cg==\","
-		"\"stderr_base64\":\"\",\"stdout_bytes\":4,\"stderr_bytes\":0,\"stdout_truncated\":false,"
+		"\"stderr_base64\":\"\",\"stdout_bytes\":4,\"stderr_bytes\":0,\"stdout_truncated\":%s,"
 		"\"stderr_truncated\":false,\"usage\":{\"wall_s\":1}}",
 		job->id, job->ended ? "ended" : "running", job->ended ? "1001.5" : "null", job_verdict(job),
-		exit_code, job->canceled ? "\"canceled\"" : "null");
+		exit_code, job->canceled ? "\"canceled\"" : "null", job->truncated ? "true" : "false");
 	answer(exchange, 200, text);
 }
 
@@ -109,6 +109,7 @@ fake_end(struct fixture *f, const char *job_id, int exit_code)
 		if (job->waiting[i] != NULL)
 			answer_job(job->waiting[i], job);
 	job->waiting_count = 0;
+	fake_agent_polls(f);
 }
 
 static struct fake_job *
@@ -127,7 +128,51 @@ start_job(struct fixture *f, const char *id)
 
 	assert_true(f->job_count <= FAKE_JOBS);
 	snprintf(job->id, sizeof job->id, "%s", id);
+	job->truncated = f->truncated;
 	return job;
+}
+
+static bool
+is_clogged(const struct fixture *f)
+{
+	for (int i = 0; f->clogged && i < f->job_count; i++)
+		if (f->jobs[i].ended && !f->jobs[i].acked)
+			return true;
+	return false;
+}
+
+static void
+take_acks(struct fixture *f, struct json_object *request)
+{
+	struct json_object *acks = json_object_object_get(request, "ack");
+	size_t count = acks != NULL ? json_object_array_length(acks) : 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct fake_job *job = find_job(f, json_object_get_string(json_object_array_get_idx(acks, i)));
+
+		if (job != NULL)
+			job->acked = true;
+	}
+}
+
+static void
+answer_list(struct fixture *f, struct http_exchange *exchange)
+{
+	AUTO_JSON struct json_object *body = json_object_new_object();
+	struct json_object *jobs = json_object_new_array();
+
+	json_object_object_add(body, "jobs", jobs);
+	for (int i = 0; i < f->job_count; i++) {
+		struct json_object *job = json_object_new_object();
+
+		if (f->jobs[i].acked)
+			continue;
+		json_object_object_add(job, "job_id", json_object_new_string(f->jobs[i].id));
+		json_object_object_add(
+			job, "state", json_object_new_string(f->jobs[i].ended ? "ended" : "running"));
+		json_object_array_add(jobs, job);
+	}
+	answer(exchange, 200, json_object_to_json_string(body));
 }
 
 static void
@@ -142,6 +187,8 @@ answer_exec(struct fixture *f, struct http_exchange *exchange, const char *id, u
 		wait_for_end(job, exchange);
 		return;
 	}
+	if (is_clogged(f))
+		next = FAKE_FULL;
 	switch (next) {
 	case FAKE_RUN:
 		job = start_job(f, id);
@@ -156,6 +203,10 @@ answer_exec(struct fixture *f, struct http_exchange *exchange, const char *id, u
 		answer(exchange, 409, text);
 		return;
 	case FAKE_STALE:
+		if (f->more_stale > 0) {
+			f->more_stale--;
+			f->next = FAKE_STALE;
+		}
 		snprintf(text, sizeof text, "{\"code\":\"stale_fence\",\"newest_fence\":%ju}",
 			(uintmax_t)fence + 100);
 		answer(exchange, 409, text);
@@ -186,6 +237,7 @@ on_exec_body(struct http_exchange *exchange, struct evbuffer *body, void *arg)
 	struct json_object *acks;
 
 	assert_non_null(request);
+	take_acks(f, request);
 	f->execs++;
 	f->last_fence = json_object_get_uint64(json_object_object_get(request, "fence"));
 	if (json_object_object_get_ex(request, "ack", &acks))
@@ -197,8 +249,12 @@ static void
 on_ack_body(struct http_exchange *exchange, struct evbuffer *body, void *arg)
 {
 	struct fixture *f = arg;
+	size_t len = evbuffer_get_length(body);
+	struct err err;
+	AUTO_JSON struct json_object *request = json_parse((const char *)evbuffer_pullup(body, -1), len, &err);
 
-	evbuffer_drain(body, evbuffer_get_length(body));
+	assert_non_null(request);
+	take_acks(f, request);
 	f->acks++;
 	answer(exchange, 200, "{}");
 }
@@ -212,17 +268,38 @@ answer_job_call(struct fixture *f, struct http_exchange *exchange, const char *p
 	snprintf(id, sizeof id, "%.36s", path + strlen("/jobs/"));
 	f->gets++;
 	job = find_job(f, id);
-	if (job == NULL) {
+	if (job == NULL && strstr(path, "/bar") != NULL && f->late)
+		job = start_job(f, id);
+	else if (job == NULL && strstr(path, "/bar") != NULL)
+		f->bars++;
+	if (f->garbles) {
+		answer(exchange, 200, "{\"job_id\":");
+	} else if (f->forgets) {
+		answer(exchange, 410, "{\"code\":\"forgotten_job\",\"detail\":\"?\"}");
+	} else if (job == NULL) {
 		answer(exchange, 404, "{\"code\":\"unknown_job\",\"detail\":\"?\"}");
+	} else if (fake_agent_io(f, exchange, job, path, query)) {
+		return;
 	} else if (strstr(path, "/cancel") != NULL) {
 		job->canceled = true;
 		fake_end(f, id, 137);
 		answer_job(exchange, job);
-	} else if (strstr(query, "wait_ms=0") != NULL) {
+	} else if (strstr(query, "wait_ms=0") != NULL || strstr(path, "/bar") != NULL) {
 		answer_job(exchange, job);
 	} else {
 		wait_for_end(job, exchange);
 	}
+}
+
+static void
+answer_health(struct fixture *f, struct http_exchange *exchange)
+{
+	char text[128];
+
+	snprintf(text, sizeof text,
+		"{\"status\":\"ok\",\"epoch\":\"e\",\"running\":0,\"journal\":{\"jobs\":%jd,\"bytes\":0}}",
+		(intmax_t)f->kept);
+	answer(exchange, f->denies ? 403 : f->not_healthy ? 500 : 200, text);
 }
 
 static void
@@ -233,7 +310,9 @@ on_request(struct http_exchange *exchange, void *arg)
 	const char *path = http_head_path(head);
 
 	if (strcmp(path, "/health") == 0)
-		answer(exchange, f->not_healthy ? 500 : 200, "{\"status\":\"ok\",\"epoch\":\"e\"}");
+		answer_health(f, exchange);
+	else if (strcmp(path, "/jobs") == 0)
+		answer_list(f, exchange);
 	else if (strcmp(path, "/exec") == 0)
 		http_exchange_collect(exchange, 1 << 20, on_exec_body, f);
 	else if (strcmp(path, "/ack") == 0)

@@ -24,7 +24,9 @@ struct fake_call {
 	driver_created_f *created;
 	driver_done_f *done;
 	driver_host_f *host;
+	driver_usage_f *usage;
 	driver_item_f *item;
+	char uid[ID_UUID_SIZE]; /* of a create */
 	void *arg;
 };
 
@@ -56,6 +58,11 @@ call_created(struct fake_call *call)
 		call->created(NULL, &err, call->arg);
 		return;
 	}
+	if (f->other_uid[0] != '\0' && strcmp(f->other_uid, call->uid) != 0) {
+		err_set(&err, ERR_EXISTS, "another life is there");
+		call->created(&(struct driver_made){ .other_uid = f->other_uid }, &err, call->arg);
+		return;
+	}
 	snprintf(endpoint, sizeof endpoint, "unix:%s/agent.sock", f->dir);
 	call->created(
 		&(struct driver_made){ .endpoint = endpoint, .pid = getpid(), .pid_start = 1 }, NULL, call->arg);
@@ -67,6 +74,7 @@ call_destroyed(struct fake_call *call)
 	struct fixture *f = call->driver->f;
 	struct err err;
 
+	f->destroying--;
 	if (f->destroy_failures > 0) {
 		f->destroy_failures--;
 		err_set(&err, ERR_UNAVAILABLE, "not yet");
@@ -74,6 +82,8 @@ call_destroyed(struct fake_call *call)
 		return;
 	}
 	f->destroys++;
+	if (strcmp(f->other_uid, f->destroyed_uid) == 0)
+		f->other_uid[0] = '\0';
 	call->done(NULL, call->arg);
 }
 
@@ -86,12 +96,26 @@ call_list(struct fake_call *call)
 	f->lists++;
 	for (int i = 0; i < f->item_count; i++)
 		call->item(&(struct driver_item){ .id = f->items[i].id,
+				   .known_ms = f->items[i].known_ms,
 				   .uid = f->items[i].uid,
 				   .alive = f->items[i].alive,
 				   .wait_status = -1 },
 			call->arg);
 	err_set(&err, ERR_UNAVAILABLE, "the list broke off");
 	call->done(f->list_fails ? &err : NULL, call->arg);
+}
+
+static void
+call_stat(struct fake_call *call)
+{
+	struct fixture *f = call->driver->f;
+	struct err err;
+
+	err_set(&err, ERR_NOT_FOUND, "no such sandbox");
+	if (f->usage != NULL)
+		call->usage(f->usage, NULL, call->arg);
+	else
+		call->usage(NULL, &err, call->arg);
 }
 
 static void
@@ -107,13 +131,16 @@ on_event(evutil_socket_t fd, short what, void *arg)
 		call_list(call);
 	else if (call->done != NULL)
 		call_destroyed(call);
+	else if (call->usage != NULL)
+		call_stat(call);
 	else
 		call->host(&(struct driver_host){ .usable = true,
 				   .problem = "",
 				   .cgroup_mode = "v2",
 				   .missing = "",
 				   .cpu_milli = 8000,
-				   .memory_bytes = INT64_C(16) << 30 },
+				   .memory_bytes = INT64_C(16) << 30,
+				   .networks = 5 },
 			NULL, call->arg);
 	call_free(call);
 }
@@ -142,8 +169,9 @@ fake_create(struct driver *driver, const struct driver_spec *spec, driver_progre
 	f->creates++;
 	snprintf(f->created_env, sizeof f->created_env, "%s",
 		spec->env != NULL ? json_object_to_json_string_ext(spec->env, JSON_C_TO_STRING_PLAIN) : "");
+	snprintf(call->uid, sizeof call->uid, "%s", spec->uid);
 	call->created = done;
-	progress("unpacking the image", arg);
+	progress("unpacking the image", f->unschedulable, arg);
 	if (f->hold_creates)
 		f->held[f->held_count++] = call;
 	else
@@ -166,6 +194,8 @@ fake_destroy(struct driver *driver, const char *id, const char *uid, driver_done
 	struct fake_call *call = call_new(driver, arg);
 
 	(void)id;
+	if (++f->destroying > f->most_destroying)
+		f->most_destroying = f->destroying;
 	snprintf(f->destroyed_uid, sizeof f->destroyed_uid, "%s", uid);
 	call->done = done;
 	event_active(call->event, EV_TIMEOUT, 1);
@@ -209,6 +239,21 @@ fake_host(struct driver *driver, driver_host_f *done, void *arg)
 }
 
 static void
+fake_stat(struct driver *driver, const char *id, const char *uid, driver_usage_f *done, void *arg)
+{
+	struct fixture *f = ((struct fake_driver *)driver)->f;
+	struct fake_call *call = call_new(driver, arg);
+
+	(void)id;
+	(void)uid;
+	call->usage = done;
+	if (f->hold_stats)
+		f->held[f->held_count++] = call;
+	else
+		event_active(call->event, EV_TIMEOUT, 1);
+}
+
+static void
 fake_free(struct driver *driver)
 {
 	struct fake_driver *fake = (struct fake_driver *)driver;
@@ -233,6 +278,7 @@ fake_driver_create(struct fixture *f)
 		.list = fake_list,
 		.watch = fake_watch,
 		.host = fake_host,
+		.stat = fake_stat,
 		.free = fake_free,
 	};
 	struct fake_driver *fake = calloc(1, sizeof *fake);

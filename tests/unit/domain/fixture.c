@@ -2,11 +2,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "fixture.h"
 #include "fakes.h"
+#include "backend/job_store.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "domain/idempotency.h"
+#include "domain/service_priv.h"
 #include "ipc/exec_lock.h"
+#include "ipc/job_table.h"
 #include "ipc/notify.h"
 #include "ipc/shm.h"
 
@@ -25,6 +30,8 @@
 
 enum { PATIENCE_S = 5 };
 
+static char local_driver[] = "local";
+
 static void
 must(int rc, const struct err *err)
 {
@@ -36,15 +43,22 @@ static void
 fixture_config(struct fixture *f)
 {
 	f->config = (struct config){
+		.max_waiting_creates = 100,
 		.state_dir = strdup(f->dir),
 		.run_dir = strdup(f->dir),
 		.default_cpu = strdup("1"),
 		.default_memory = strdup("1Gi"),
 		.default_image = strdup("dir:/srv/image"),
+		.create_turns_label = strdup("team"),
+		.driver = local_driver,
 		.default_create_timeout_seconds = 60,
 		.sandbox_ttl_hours = 1,
 		.readiness_wait_seconds = 60,
 		.pending_timeout_buffer_seconds = 60,
+		.heartbeat_cleanup_enabled = true,
+		.heartbeat_timeout_seconds = 180,
+		.failed_keep_seconds = 600,
+		.agent_silence_seconds = 600,
 		.cleanup_interval_seconds = 300,
 		.max_waiters = 100,
 		.max_wait_seconds = 60,
@@ -56,6 +70,7 @@ fixture_config(struct fixture *f)
 		.max_output_bytes = 1048576,
 		.orphan_job_ttl_hours = 1,
 		.idempotency_ttl_seconds = 3600,
+		.idempotency_min_seconds = 900,
 		.job_store_max_bytes = INT64_C(1) << 30,
 	};
 }
@@ -79,14 +94,15 @@ fixture_revive(struct fixture *f, int service)
 }
 
 int
-fixture_setup(void **state)
+fixture_setup_sized(void **state, uint32_t sandboxes)
 {
 	struct fixture *f = calloc(1, sizeof *f);
-	struct shm_sizes sizes = { .sandboxes = 8, .jobs = 32, .records = 256 };
+	struct shm_sizes sizes = { .sandboxes = sandboxes, .jobs = 32, .records = 256, .keys = 64, .lanes = 32 };
 	char path[96];
 	struct err err;
 	bool adopted;
 
+	fake_clock_reset();
 	signal(SIGPIPE, SIG_IGN);
 	log_init("test", LOG_LEVEL_ERROR);
 	snprintf(f->dir, sizeof f->dir, "/tmp/domain-test-XXXXXX");
@@ -104,6 +120,12 @@ fixture_setup(void **state)
 	return 0;
 }
 
+int
+fixture_setup(void **state)
+{
+	return fixture_setup_sized(state, 8);
+}
+
 static void
 fixture_config_free(struct fixture *f)
 {
@@ -112,6 +134,7 @@ fixture_config_free(struct fixture *f)
 	free(f->config.default_cpu);
 	free(f->config.default_memory);
 	free(f->config.default_image);
+	free(f->config.create_turns_label);
 }
 
 int
@@ -243,6 +266,9 @@ on_job(struct json_object *job, const struct err *why, void *arg)
 	outcome_string(job, "verdict", outcome->verdict, sizeof outcome->verdict);
 	outcome_string(job, "error", outcome->error, sizeof outcome->error);
 	outcome_string(job, "stdout", outcome->output, sizeof outcome->output);
+	outcome_string(job, "blocked_by", outcome->blocked_by, sizeof outcome->blocked_by);
+	outcome->started = json_object_object_get(job, "started_at") != NULL;
+	outcome->queue_s = json_object_get_double(json_object_object_get(job, "queue_s"));
 	code = json_object_object_get(job, "exit_code");
 	outcome->exit_code = code != NULL ? json_object_get_int(code) : -1;
 }
@@ -261,22 +287,84 @@ on_sandbox(const struct sandbox_record *record, const struct err *why, void *arg
 
 /* --- requests --- */
 
+/* What a call that ends before it returns has said. */
+struct said {
+	int rc;
+	struct sandbox_record *record; /* NULL: of no interest */
+	bool existing;
+	struct err *err;
+};
+
+static void
+say(struct said *said, const struct sandbox_record *record, const struct err *why)
+{
+	said->rc = why != NULL ? -1 : 0;
+	if (why != NULL)
+		*said->err = *why;
+	if (record != NULL && said->record != NULL)
+		*said->record = *record;
+}
+
+static void
+on_entered(const struct sandbox_record *record, bool existing, const struct err *why, void *arg)
+{
+	struct said *said = arg;
+
+	said->existing = existing;
+	say(said, record, why);
+}
+
+static void
+on_changed(const struct sandbox_record *record, const struct err *why, void *arg)
+{
+	say(arg, record, why);
+}
+
+static void
+on_told(const struct err *why, void *arg)
+{
+	say(arg, NULL, why);
+}
+
 int
 create_sandbox(struct fixture *f, int service, const char *json, struct sandbox_record *ret_record,
 	bool *ret_existing, struct err *err)
 {
 	AUTO_JSON struct json_object *body = json_parse(json, strlen(json), err);
+	struct said said = { .rc = 1, .record = ret_record, .err = err };
 	struct json_reader reader;
 	struct sandbox_spec spec;
-	int rc;
 
 	assert_non_null(body);
 	json_reader_init(&reader, body);
 	sandbox_spec_read(&f->config, &reader, &spec);
 	assert_null(reader.faults);
-	rc = sandbox_create(f->services[service], "t", &spec, ret_record, ret_existing, err);
+	sandbox_create(f->services[service], "t", &spec, on_entered, &said);
+	assert_int_not_equal(said.rc, 1);
+	*ret_existing = said.existing;
 	json_reader_fini(&reader);
-	return rc;
+	return said.rc;
+}
+
+int
+patch_sandbox(struct fixture *f, int service, const char *id, const struct sandbox_change *change,
+	struct sandbox_record *ret_record, struct err *err)
+{
+	struct said said = { .rc = 1, .record = ret_record, .err = err };
+
+	sandbox_patch(f->services[service], "t", id, change, on_changed, &said);
+	assert_int_not_equal(said.rc, 1);
+	return said.rc;
+}
+
+int
+delete_sandbox(struct fixture *f, int service, const char *tenant, const char *id, struct err *err)
+{
+	struct said said = { .rc = 1, .err = err };
+
+	sandbox_delete(f->services[service], tenant, id, on_told, &said);
+	assert_int_not_equal(said.rc, 1);
+	return said.rc;
 }
 
 void
@@ -296,10 +384,12 @@ make_sandbox(struct fixture *f, const char *id, struct sandbox_record *ret_recor
 	must(sandbox_get(f->services[0], "t", id, ret_record, &err), &err);
 }
 
-void
-submit(struct fixture *f, int service, const char *sandbox_id, const char *json, struct outcome *ret,
-	struct exec_submit **ret_submit)
+static void
+submit_with(struct fixture *f, int service, const char *sandbox_id, const char *json, const char *name,
+	struct outcome *ret, struct exec_submit **ret_submit)
 {
+	static const char *const skipped[] = { "wait", NULL };
+	struct idempotency_key key = { .name = name };
 	struct exec_submit *handle;
 	struct json_object *body;
 	struct json_reader reader;
@@ -312,13 +402,57 @@ submit(struct fixture *f, int service, const char *sandbox_id, const char *json,
 	json_reader_init(&reader, body);
 	exec_spec_read(&f->config, &reader, &spec);
 	assert_null(reader.faults);
+	if (name != NULL) {
+		idempotency_digest("exec", sandbox_id, body, skipped, key.digest);
+		spec.key = &key;
+	}
 	exec_submit(f->services[service], "t", sandbox_id, &spec, on_submitted, ret, &handle);
 	exec_spec_fini(&spec);
 	json_reader_fini(&reader);
 	json_object_put(body);
-	assert_true((handle == NULL) == ret->done);
+	if (handle == NULL)
+		assert_true(ret->done);
+	/* The end of the turn in which the request came. */
+	job_store_flush(f->services[service]->store);
 	if (ret_submit != NULL)
-		*ret_submit = handle;
+		*ret_submit = ret->done ? NULL : handle;
+}
+
+void
+submit(struct fixture *f, int service, const char *sandbox_id, const char *json, struct outcome *ret,
+	struct exec_submit **ret_submit)
+{
+	submit_with(f, service, sandbox_id, json, NULL, ret, ret_submit);
+}
+
+void
+submit_keyed(struct fixture *f, int service, const char *sandbox_id, const char *json, const char *key,
+	struct outcome *ret)
+{
+	submit_with(f, service, sandbox_id, json, key, ret, NULL);
+}
+
+static void
+on_stored(const struct record_location *place, const struct err *why, void *arg)
+{
+	(void)place;
+	(void)arg;
+	assert_null(why);
+}
+
+void
+store_result(struct fixture *f, int service, const char *job_id, const char *json)
+{
+	struct record_log *log = service_record_log(f->services[service]);
+	struct job_store *store = job_store_create(log, log);
+	const struct job_life life = { .expires_at = clock_wall() + 1000 };
+	struct err err;
+	struct json_object *job = json_parse(json, strlen(json), &err);
+
+	assert_non_null(job);
+	job_store_put_result(store, job_id, job, &life, on_stored, NULL);
+	json_object_put(job);
+	job_store_free(store);
 }
 
 void
@@ -345,4 +479,50 @@ run_command(struct fixture *f, int service, const char *sandbox_id, const char *
 	if (submitted.code != ERR_NONE)
 		fail_msg("%s", submitted.message);
 	wait_job(f, service, submitted.job_id, ret);
+}
+
+bool
+nothing_is_left(struct fixture *f)
+{
+	struct exec_lock_stats stats;
+
+	exec_lock_stats(shm_exec_lock(f->shm), &stats);
+	return job_table_count(shm_jobs(f->shm)) == 0 && stats.nodes_used == 0 && stats.running == 0;
+}
+
+void
+assert_idle(struct fixture *f)
+{
+	run_until_call(f, nothing_is_left);
+	for (int i = 0; i < FIXTURE_SERVICES; i++)
+		if (f->services[i] != NULL)
+			assert_int_equal(service_busy(f->services[i]), 0);
+}
+
+void
+hold_command(struct fixture *f, int service, const char *json, struct outcome *ret)
+{
+	int before = f->job_count;
+
+	f->next = FAKE_HOLD;
+	submit(f, service, "a", json, ret, NULL);
+	assert_int_equal(ret->code, ERR_NONE);
+	while (f->job_count == before)
+		event_base_loop(f->base, EVLOOP_ONCE);
+}
+
+uint32_t
+slot_of(struct fixture *f, const char *job_id)
+{
+	struct job_record record;
+	uint32_t slot;
+
+	assert_true(job_table_find(shm_jobs(f->shm), job_id, &record, &slot));
+	return slot;
+}
+
+bool
+agent_has_a_job(struct fixture *f)
+{
+	return f->job_count > 0;
 }

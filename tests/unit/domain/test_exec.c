@@ -5,9 +5,11 @@
 #include "base/id.h"
 #include "ipc/exec_lock.h"
 #include "ipc/job_table.h"
+#include "ipc/notify.h"
 #include "ipc/shm.h"
 
 #include <json-c/json.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,49 +18,10 @@
 
 #include <cmocka.h>
 
-#define COMMAND "{\"command\":\"x\"}"
-
-static bool
-nothing_is_left(struct fixture *f)
-{
-	struct exec_lock_stats stats;
-
-	exec_lock_stats(shm_exec_lock(f->shm), &stats);
-	return job_table_count(shm_jobs(f->shm)) == 0 && stats.nodes_used == 0 && stats.running == 0;
-}
-
-static bool
-agent_has_a_job(struct fixture *f)
-{
-	return f->job_count > 0;
-}
-
 static bool
 agent_was_acked(struct fixture *f)
 {
 	return f->acks > 0;
-}
-
-static void
-assert_idle(struct fixture *f)
-{
-	run_until_call(f, nothing_is_left);
-	for (int i = 0; i < FIXTURE_SERVICES; i++)
-		if (f->services[i] != NULL)
-			assert_int_equal(service_busy(f->services[i]), 0);
-}
-
-/* Starts one that runs until fake_end(). */
-static void
-hold_command(struct fixture *f, int service, struct outcome *ret)
-{
-	int before = f->job_count;
-
-	f->next = FAKE_HOLD;
-	submit(f, service, "a", COMMAND, ret, NULL);
-	assert_int_equal(ret->code, ERR_NONE);
-	while (f->job_count == before)
-		event_base_loop(f->base, EVLOOP_ONCE);
 }
 
 static void
@@ -121,7 +84,7 @@ test_waiters_of_another_process_get_the_end(void **state)
 	struct job_wait *wait;
 
 	make_sandbox(f, "a", &record);
-	hold_command(f, 0, &job);
+	hold_command(f, 0, COMMAND, &job);
 	job_wait_start(f->services[0], "t", job.job_id, 4000, on_job, &here, &wait);
 	assert_non_null(wait);
 	job_wait_start(f->services[1], "t", job.job_id, 4000, on_job, &there, &wait);
@@ -143,6 +106,41 @@ test_waiters_of_another_process_get_the_end(void **state)
 	assert_idle(f);
 }
 
+static bool
+is_kicked(struct fixture *f, int service)
+{
+	struct pollfd p = { .fd = notify_fd(f->notify, f->refs[service].slot), .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* The end is handed over here and posted there; and the next one that posts that slot finds nobody here. */
+static void
+test_the_end_wakes_only_processes_that_do_not_know_it(void **state)
+{
+	struct fixture *f = *state;
+	struct outcome job, here = { 0 };
+	struct sandbox_record record;
+	struct job_record live;
+	struct job_wait *wait;
+	uint32_t slot;
+
+	make_sandbox(f, "a", &record);
+	hold_command(f, 0, COMMAND, &job);
+	assert_true(job_table_find(shm_jobs(f->shm), job.job_id, &live, &slot));
+	job_wait_start(f->services[0], "t", job.job_id, 4000, on_job, &here, &wait);
+	run_due(f);
+	notify_watch(f->notify, f->refs[1].slot, NOTIFY_JOB, slot);
+	fake_end(f, job.job_id, 0);
+	run_until(f, &here.done);
+	assert_false(is_kicked(f, 0));
+	assert_true(is_kicked(f, 1));
+	run_due(f);
+	notify_post(f->notify, NOTIFY_JOB, slot);
+	assert_false(is_kicked(f, 0));
+	assert_idle(f);
+}
+
 static void
 test_wait_that_runs_out_shows_it_as_it_stands(void **state)
 {
@@ -152,7 +150,7 @@ test_wait_that_runs_out_shows_it_as_it_stands(void **state)
 	struct job_wait *wait;
 
 	make_sandbox(f, "a", &record);
-	hold_command(f, 0, &job);
+	hold_command(f, 0, COMMAND, &job);
 	job_wait_start(f->services[1], "t", job.job_id, 10, on_job, &outcome, &wait);
 	run_until(f, &outcome.done);
 	assert_int_equal(outcome.code, ERR_NONE);
@@ -169,7 +167,7 @@ test_commands_of_a_lane_run_in_order_over_processes(void **state)
 	struct sandbox_record record;
 
 	make_sandbox(f, "a", &record);
-	hold_command(f, 0, &first);
+	hold_command(f, 0, COMMAND, &first);
 	submit(f, 1, "a", COMMAND, &second, NULL);
 	submit(f, 0, "a", COMMAND, &third, NULL);
 	run_due(f);
@@ -185,6 +183,159 @@ test_commands_of_a_lane_run_in_order_over_processes(void **state)
 }
 
 static void
+test_a_queued_job_names_who_runs(void **state)
+{
+	struct fixture *f = *state;
+	struct outcome first, second, third, look = { 0 };
+	struct sandbox_record record;
+
+	make_sandbox(f, "a", &record);
+	hold_command(f, 0, COMMAND, &first);
+	submit(f, 1, "a", COMMAND, &second, NULL);
+	submit(f, 0, "a", COMMAND, &third, NULL);
+	job_get(f->services[1], "t", third.job_id, on_job, &look);
+	assert_string_equal(look.blocked_by, first.job_id);
+	assert_true(look.queue_s >= 0);
+	look = (struct outcome){ 0 };
+	job_get(f->services[1], "t", first.job_id, on_job, &look);
+	assert_string_equal(look.blocked_by, "");
+	fake_end(f, first.job_id, 0);
+	wait_job(f, 0, third.job_id, &third);
+	assert_true(third.queue_s >= 0 && third.queue_s < 60);
+	assert_idle(f);
+}
+
+/* It ends with nothing sent, and the next one takes its turn. */
+static void
+test_a_client_that_leaves_gives_its_place_up(void **state)
+{
+	struct fixture *f = *state;
+	struct outcome first, second, third;
+	struct sandbox_record record;
+
+	make_sandbox(f, "a", &record);
+	hold_command(f, 0, COMMAND, &first);
+	submit(f, 1, "a", COMMAND, &second, NULL);
+	submit(f, 0, "a", COMMAND, &third, NULL);
+	job_leave(f->services[0], "other", second.job_id);
+	run_due(f);
+	assert_int_equal(job_table_count(shm_jobs(f->shm)), 3);
+	job_leave(f->services[1], "t", second.job_id);
+	wait_job(f, 0, second.job_id, &second);
+	assert_string_equal(second.verdict, "never_started");
+	assert_non_null(strstr(second.error, "left"));
+	job_leave(f->services[0], "t", first.job_id);
+	run_due(f);
+	fake_end(f, first.job_id, 0);
+	wait_job(f, 0, first.job_id, &first);
+	assert_string_equal(first.status, "succeeded");
+	wait_job(f, 1, third.job_id, &third);
+	assert_string_equal(third.status, "succeeded");
+	assert_int_equal(fake_started(f, second.job_id), 0);
+	assert_idle(f);
+}
+
+static void
+test_a_job_that_was_asked_to_outlive_its_client_keeps_its_place(void **state)
+{
+	struct fixture *f = *state;
+	struct outcome first, background, keyed;
+	struct sandbox_record record;
+
+	make_sandbox(f, "a", &record);
+	hold_command(f, 0, COMMAND, &first);
+	submit(f, 1, "a", "{\"command\":\"x\",\"wait\":false}", &background, NULL);
+	submit_keyed(f, 1, "a", COMMAND, "k", &keyed);
+	job_leave(f->services[1], "t", background.job_id);
+	job_leave(f->services[1], "t", keyed.job_id);
+	run_due(f);
+	fake_end(f, first.job_id, 0);
+	wait_job(f, 1, background.job_id, &background);
+	wait_job(f, 1, keyed.job_id, &keyed);
+	assert_string_equal(background.status, "succeeded");
+	assert_string_equal(keyed.status, "succeeded");
+	assert_idle(f);
+}
+
+/* Its client was told to come back: the death of the process takes nothing from it. */
+static void
+test_a_detached_command_is_queued_again_by_a_successor(void **state)
+{
+	struct fixture *f = *state;
+	struct outcome first, second;
+	struct sandbox_record record;
+	struct job_record live;
+	uint32_t slot;
+
+	make_sandbox(f, "a", &record);
+	hold_command(f, 1, COMMAND, &first);
+	submit(f, 0, "a", COMMAND, &second, NULL);
+	exec_detach(f->services[1], second.job_id);
+	assert_true(job_table_find(shm_jobs(f->shm), second.job_id, &live, &slot));
+	assert_false(live.detached);
+	exec_detach(f->services[0], second.job_id);
+	fixture_kill(f, 0);
+	exec_resume(f->services[1], slot);
+	fake_end(f, first.job_id, 0);
+	wait_job(f, 1, second.job_id, &second);
+	assert_string_equal(second.status, "succeeded");
+	assert_idle(f);
+}
+
+/* The place is granted already, but its owner does not know yet: leaving wins. Once it is started, it loses. */
+static void
+test_leaving_at_the_moment_of_the_grant_is_decided_by_the_record(void **state)
+{
+	struct fixture *f = *state;
+	struct outcome first, second, third;
+	struct exec_lock_stats stats;
+	struct sandbox_record record;
+	struct job_record head;
+	uint32_t slot;
+
+	make_sandbox(f, "a", &record);
+	hold_command(f, 0, COMMAND, &first);
+	submit(f, 1, "a", COMMAND, &second, NULL);
+	assert_true(job_table_find(shm_jobs(f->shm), first.job_id, &head, &slot));
+	exec_lock_release(shm_exec_lock(f->shm), f->notify,
+		&(struct exec_lock_limits){ .running = 100, .per_sandbox = 4 },
+		(struct exec_ticket){ .node = head.lock_node, .number = head.fence });
+	exec_lock_stats(shm_exec_lock(f->shm), &stats);
+	assert_int_equal(stats.running, 1); /* the second one has the lane */
+	job_leave(f->services[1], "t", second.job_id);
+	wait_job(f, 1, second.job_id, &second);
+	assert_string_equal(second.verdict, "never_started");
+	assert_int_equal(fake_started(f, second.job_id), 0);
+	f->next = FAKE_HOLD;
+	submit(f, 1, "a", "{\"command\":\"x\",\"lane\":\"l\"}", &third, NULL);
+	job_leave(f->services[1], "t", third.job_id); /* written RUNNING before submit() returned */
+	while (fake_started(f, third.job_id) == 0)
+		event_base_loop(f->base, EVLOOP_ONCE);
+	fake_end(f, third.job_id, 0);
+	fake_end(f, first.job_id, 0);
+	wait_job(f, 1, third.job_id, &third);
+	assert_string_equal(third.status, "succeeded");
+	assert_idle(f);
+}
+
+static void
+test_no_room_to_wait_refuses_before_anything_is_recorded(void **state)
+{
+	struct fixture *f = *state;
+	struct outcome refused, background;
+	struct sandbox_record record;
+
+	make_sandbox(f, "a", &record);
+	f->config.max_waiters = 0;
+	submit(f, 0, "a", COMMAND, &refused, NULL);
+	assert_int_equal(refused.code, ERR_BUSY);
+	assert_int_equal(f->execs, 0);
+	submit(f, 0, "a", "{\"command\":\"x\",\"wait\":false}", &background, NULL);
+	assert_int_equal(background.code, ERR_NONE);
+	assert_idle(f);
+}
+
+static void
 test_a_full_queue_refuses_and_leaves_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -192,7 +343,7 @@ test_a_full_queue_refuses_and_leaves_nothing(void **state)
 	struct sandbox_record record;
 
 	make_sandbox(f, "a", &record);
-	hold_command(f, 0, &jobs[0]);
+	hold_command(f, 0, COMMAND, &jobs[0]);
 	for (int i = 1; i < 4; i++)
 		submit(f, i % 2, "a", COMMAND, &jobs[i], NULL);
 	submit(f, 1, "a", COMMAND, &refused, NULL);
@@ -210,7 +361,7 @@ test_busy_waits_for_the_job_that_runs(void **state)
 	struct sandbox_record record;
 
 	make_sandbox(f, "a", &record);
-	hold_command(f, 0, &other);
+	hold_command(f, 0, COMMAND, &other);
 	/* Another lane, so the lock lets it pass; the agent says busy all the same. */
 	f->next = FAKE_BUSY;
 	submit(f, 1, "a", "{\"command\":\"x\",\"lane\":\"b\"}", &job, NULL);
@@ -392,11 +543,11 @@ test_delete_ends_jobs_of_every_process(void **state)
 	struct err err;
 
 	make_sandbox(f, "a", &record);
-	hold_command(f, 0, &running);
+	hold_command(f, 0, COMMAND, &running);
 	submit(f, 1, "a", COMMAND, &queued, NULL);
 	job_wait_start(f->services[1], "t", running.job_id, 4000, on_job, &run_end, &wait);
 	job_wait_start(f->services[0], "t", queued.job_id, 4000, on_job, &queue_end, &wait);
-	assert_int_equal(sandbox_delete(f->services[1], "t", "a", &err), 0);
+	assert_int_equal(delete_sandbox(f, 1, "t", "a", &err), 0);
 	run_until(f, &run_end.done);
 	run_until(f, &queue_end.done);
 	assert_string_equal(run_end.status, "failed");
@@ -416,7 +567,7 @@ test_lost_sandbox_ends_jobs_with_its_reason(void **state)
 	uint32_t slot;
 
 	make_sandbox(f, "a", &record);
-	hold_command(f, 0, &job);
+	hold_command(f, 0, COMMAND, &job);
 	assert_true(sandbox_table_find(shm_sandboxes(f->shm), "a", &record, &slot));
 	sandbox_lost(f->services[1], slot, record.uid, "its agent was killed by signal 9");
 	wait_job(f, 0, job.job_id, &job);
@@ -445,7 +596,7 @@ test_cancel_reaches_the_owner_in_another_process(void **state)
 	struct sandbox_record record;
 
 	make_sandbox(f, "a", &record);
-	hold_command(f, 0, &running);
+	hold_command(f, 0, COMMAND, &running);
 	submit(f, 0, "a", COMMAND, &queued, NULL);
 	cancel(f, 1, queued.job_id, &end);
 	assert_string_equal(end.status, "failed");
@@ -465,71 +616,6 @@ test_cancel_reaches_the_owner_in_another_process(void **state)
 	assert_idle(f);
 }
 
-static uint32_t
-slot_of(struct fixture *f, const char *job_id)
-{
-	struct job_record record;
-	uint32_t slot;
-
-	assert_true(job_table_find(shm_jobs(f->shm), job_id, &record, &slot));
-	return slot;
-}
-
-static void
-test_a_dead_processs_running_job_ends_truthfully(void **state)
-{
-	struct fixture *f = *state;
-	struct sandbox_record record;
-	struct outcome job;
-	uint32_t slot;
-
-	make_sandbox(f, "a", &record);
-	hold_command(f, 0, &job);
-	slot = slot_of(f, job.job_id);
-	exec_resume(f->services[1], slot); /* its owner lives: nothing happens */
-	assert_int_equal(service_busy(f->services[1]), 0);
-	fixture_kill(f, 0);
-	exec_resume(f->services[1], slot);
-	assert_int_equal(service_busy(f->services[1]), 1);
-	run_due(f);
-	fake_end(f, job.job_id, 3);
-	wait_job(f, 1, job.job_id, &job);
-	assert_string_equal(job.status, "failed");
-	assert_int_equal(job.exit_code, 3);
-	assert_int_equal(f->execs, 1);
-	assert_idle(f);
-}
-
-static void
-test_a_dead_processs_queued_jobs_do_not_run_unless_detached(void **state)
-{
-	struct fixture *f = *state;
-	struct outcome running, waited, detached;
-	struct sandbox_record record;
-	uint32_t slots[3];
-
-	make_sandbox(f, "a", &record);
-	hold_command(f, 0, &running);
-	submit(f, 0, "a", COMMAND, &waited, NULL);
-	submit(f, 0, "a", "{\"command\":\"x\",\"wait\":false}", &detached, NULL);
-	slots[0] = slot_of(f, running.job_id);
-	slots[1] = slot_of(f, waited.job_id);
-	slots[2] = slot_of(f, detached.job_id);
-	fixture_kill(f, 0);
-	f->next = FAKE_BUSY; /* the first one still runs */
-	for (int i = 0; i < 3; i++)
-		exec_resume(f->services[1], slots[i]);
-	wait_job(f, 1, waited.job_id, &waited);
-	assert_string_equal(waited.verdict, "never_started");
-	run_due(f);
-	fake_end(f, running.job_id, 0);
-	wait_job(f, 1, detached.job_id, &detached);
-	assert_string_equal(detached.status, "succeeded");
-	assert_int_equal(fake_started(f, waited.job_id), 0);
-	assert_int_equal(fake_started(f, detached.job_id), 1);
-	assert_idle(f);
-}
-
 static void
 test_jobs_of_a_sandbox_are_listed_newest_first(void **state)
 {
@@ -540,7 +626,7 @@ test_jobs_of_a_sandbox_are_listed_newest_first(void **state)
 	make_sandbox(f, "a", &record);
 	run_command(f, 0, "a", COMMAND, &first);
 	run_command(f, 1, "a", COMMAND, &second);
-	hold_command(f, 0, &live);
+	hold_command(f, 0, COMMAND, &live);
 	job_list(f->services[1], "t", "a", 0, on_job, &list);
 	assert_int_equal(list.items, 3);
 	assert_string_equal(list.first, live.job_id);
@@ -563,7 +649,7 @@ test_waits_are_bounded(void **state)
 	struct sandbox_record record;
 
 	make_sandbox(f, "a", &record);
-	hold_command(f, 0, &job);
+	hold_command(f, 0, COMMAND, &job);
 	f->config.max_waiters = 1;
 	job_wait_start(f->services[0], "t", job.job_id, 4000, on_job, &first, &wait);
 	job_wait_start(f->services[0], "t", job.job_id, 4000, on_job, &second, &none);
@@ -584,8 +670,15 @@ main(void)
 		RULE(test_base64_output_stays_as_it_is),
 		RULE(test_timeout_is_told_in_plain_numbers),
 		RULE(test_waiters_of_another_process_get_the_end),
+		RULE(test_the_end_wakes_only_processes_that_do_not_know_it),
 		RULE(test_wait_that_runs_out_shows_it_as_it_stands),
 		RULE(test_commands_of_a_lane_run_in_order_over_processes),
+		RULE(test_a_queued_job_names_who_runs),
+		RULE(test_a_client_that_leaves_gives_its_place_up),
+		RULE(test_a_job_that_was_asked_to_outlive_its_client_keeps_its_place),
+		RULE(test_leaving_at_the_moment_of_the_grant_is_decided_by_the_record),
+		RULE(test_a_detached_command_is_queued_again_by_a_successor),
+		RULE(test_no_room_to_wait_refuses_before_anything_is_recorded),
 		RULE(test_a_full_queue_refuses_and_leaves_nothing),
 		RULE(test_busy_waits_for_the_job_that_runs),
 		RULE(test_stale_fence_takes_a_newer_one_for_the_same_job),
@@ -598,8 +691,6 @@ main(void)
 		RULE(test_delete_ends_jobs_of_every_process),
 		RULE(test_lost_sandbox_ends_jobs_with_its_reason),
 		RULE(test_cancel_reaches_the_owner_in_another_process),
-		RULE(test_a_dead_processs_running_job_ends_truthfully),
-		RULE(test_a_dead_processs_queued_jobs_do_not_run_unless_detached),
 		RULE(test_jobs_of_a_sandbox_are_listed_newest_first),
 		RULE(test_waits_are_bounded),
 	};

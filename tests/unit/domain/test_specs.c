@@ -3,8 +3,9 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "conf/config.h"
-#include "domain/exec.h"
-#include "domain/sandbox.h"
+#include "domain/sandbox/egress_spec.h"
+#include "domain/exec/exec.h"
+#include "domain/sandbox/sandbox.h"
 
 #include <json-c/json.h>
 #include <setjmp.h>
@@ -142,6 +143,24 @@ test_sandbox_requests(void **state)
 		{ "{\"image\":\"i\",\"env\":{\"A\":\"c\\u0000\"}}", "env" },
 		{ "{\"image\":\"i\",\"env\":{\"A\":\"b c\\n'$\"}}", "" },
 		{ "{\"image\":\"i\",\"block_network\":\"yes\"}", "block_network" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[]}}", "" },
+		{ "{\"image\":\"i\",\"egress\":null,\"block_network\":true}", "" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"10.1.2.0/"
+		  "24:443\",\"1.2.3.4\"]},\"block_network\":false}",
+			"" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[]},\"block_network\":true}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{}}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":[]}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":\"1.2.3.4\"}}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[1]}}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[null]}}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"1.2.3.4\\u0000\"]}}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"example.org\"]}}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"::1\"]}}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"1.2.3.4/24\"]}}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"169.254.169.254\"]}}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"127.0.0.1:80\"]}}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"224.0.0.0/4\"]}}", "egress" },
 		{ "{\"image\":\"i\",\"what\":{}}", "" },
 	};
 
@@ -247,8 +266,8 @@ test_exec_values(void **state)
 static void
 test_sandbox_values(void **state)
 {
-	AUTO_JSON struct json_object *body = parse(
-		"{\"image\":\"i\",\"cpu\":0.1,\"memory\":\"1G\",\"timeout\":1.2,\"ttl_seconds\":0.5}");
+	AUTO_JSON struct json_object *body = parse("{\"image\":\"i\",\"cpu\":0.1,\"memory\":\"1G\",\"disk\":"
+						   "\"3Gi\",\"timeout\":1.2,\"ttl_seconds\":0.5}");
 	struct json_reader reader;
 	struct sandbox_spec spec;
 
@@ -259,17 +278,71 @@ test_sandbox_values(void **state)
 	json_reader_fini(&reader);
 	assert_int_equal(spec.cpu_milli, 100);
 	assert_int_equal(spec.memory_bytes, 1000000000);
+	assert_int_equal(spec.disk_bytes, INT64_C(3) << 30);
 	assert_int_equal(spec.create_timeout_s, 2);
 	assert_int_equal(spec.ttl_ms, 500);
-	assert_int_equal(spec.idle_timeout_ms, 0);
+	assert_int_equal(spec.idle_timeout_ms, SANDBOX_TIME_DEFAULT);
 	assert_true(spec.block_network);
 	assert_null(spec.id);
+}
+
+static void
+read_egress(struct json_object *body, struct sandbox_spec *ret_spec, char *ret_fault, size_t size)
+{
+	struct json_reader reader;
+
+	json_reader_init(&reader, body);
+	sandbox_spec_read(&test_config, &reader, ret_spec);
+	fault_field(&reader, ret_fault, size);
+	json_reader_fini(&reader);
+}
+
+static void
+test_egress_asks_for_a_network(void **state)
+{
+	AUTO_JSON struct json_object *body = parse(
+		"{\"image\":\"i\",\"egress\":{\"allow\":[\"10.1.2.0/24:443\",\"1.2.3.4/32\",\"0.0.0.0/0\"]}}");
+	AUTO_JSON struct json_object *shown = NULL;
+	struct sandbox_spec spec;
+	char fault[64];
+
+	(void)state;
+	read_egress(body, &spec, fault, sizeof fault);
+	assert_string_equal(fault, "");
+	assert_false(spec.block_network);
+	assert_true(spec.egress.limited);
+	assert_int_equal(spec.egress.count, 3);
+	shown = egress_json(&spec.egress);
+	assert_string_equal(json_text(shown, NULL), "{\"allow\":[\"10.1.2.0/24:443\",\"1.2.3.4\",\"0.0.0.0/0\"]}");
+}
+
+static void
+test_egress_is_bounded(void **state)
+{
+	AUTO_JSON struct json_object *body = parse("{\"image\":\"i\",\"egress\":{\"allow\":[]}}");
+	struct json_object *egress, *allow;
+	struct sandbox_spec spec;
+	char fault[64];
+
+	(void)state;
+	json_object_object_get_ex(body, "egress", &egress);
+	json_object_object_get_ex(egress, "allow", &allow);
+	for (int i = 0; i < EGRESS_MAX; i++)
+		json_object_array_add(allow, json_object_new_string("1.2.3.4"));
+	read_egress(body, &spec, fault, sizeof fault);
+	assert_string_equal(fault, "");
+	assert_int_equal(spec.egress.count, EGRESS_MAX);
+	json_object_array_add(allow, json_object_new_string("1.2.3.4"));
+	read_egress(body, &spec, fault, sizeof fault);
+	assert_string_equal(fault, "egress");
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_egress_asks_for_a_network),
+		cmocka_unit_test(test_egress_is_bounded),
 		cmocka_unit_test(test_sandbox_requests),
 		cmocka_unit_test(test_exec_requests),
 		cmocka_unit_test(test_exec_values),

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -127,6 +128,8 @@ on_request(struct http_exchange *exchange, void *arg)
 		rig->exchange = exchange;
 		rig->down_left = strtoul(http_head_query(head), NULL, 10);
 		http_exchange_start(exchange, 200, "text/plain", -1, on_down_drain, rig);
+		if (rig->patient)
+			http_exchange_be_patient(exchange);
 		on_down_drain(exchange, rig);
 	} else if (strcmp(path, "/other") == 0) {
 		rig->on_other(exchange, rig);
@@ -142,18 +145,28 @@ on_count(int change, void *arg)
 	((struct rig *)arg)->opened += change;
 }
 
+/* An address of the family alone: the kernel picks an abstract name, or a port. */
+static void
+rig_listen(struct rig *rig)
+{
+	struct sockaddr_un local = { .sun_family = AF_UNIX };
+	struct sockaddr_in loopback = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	void *addr = rig->tcp ? (void *)&loopback : (void *)&local;
+	socklen_t len = rig->tcp ? sizeof loopback : sizeof local.sun_family;
+
+	rig->listen_fd = socket(rig->tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(rig->listen_fd, addr, len), 0);
+	assert_int_equal(listen(rig->listen_fd, 64), 0);
+}
+
 void
 rig_start(struct rig *rig)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct err err;
 
 	signal(SIGPIPE, SIG_IGN);
 	rig->base = event_base_new();
-	rig->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	/* An address of the family alone: the kernel picks an abstract name. */
-	assert_int_equal(bind(rig->listen_fd, (struct sockaddr *)&addr, sizeof addr.sun_family), 0);
-	assert_int_equal(listen(rig->listen_fd, 64), 0);
+	rig_listen(rig);
 	if (rig->options.max_header_bytes == 0)
 		rig->options.max_header_bytes = 8192;
 	if (rig->options.max_connections == 0)
@@ -182,12 +195,13 @@ rig_stop(struct rig *rig)
 int
 rig_connect(struct rig *rig)
 {
-	struct sockaddr_un addr;
+	struct sockaddr_storage addr;
 	socklen_t len = sizeof addr;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = socket(rig->tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_int_equal(getsockname(rig->listen_fd, (struct sockaddr *)&addr, &len), 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&addr, len), 0);
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
 	return fd;
 }
 
@@ -202,7 +216,7 @@ void
 rig_send(struct rig *rig, int fd, const char *text)
 {
 	size_t len = strlen(text);
-	int64_t end = clock_boot_ms() + 5000;
+	int64_t end = clock_boot_ms() + 20000;
 
 	while (len > 0 && clock_boot_ms() < end) {
 		ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
@@ -221,7 +235,7 @@ rig_send(struct rig *rig, int fd, const char *text)
 bool
 rig_read(struct rig *rig, int fd, const char *until)
 {
-	int64_t end = clock_boot_ms() + 5000;
+	int64_t end = clock_boot_ms() + 20000;
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
 
 	rig->reply_len = 0;
@@ -257,7 +271,7 @@ rig_once(struct rig *rig, const char *text)
 bool
 rig_wait(struct rig *rig, const int *counter, int value)
 {
-	int64_t end = clock_boot_ms() + 5000;
+	int64_t end = clock_boot_ms() + 20000;
 
 	while (*counter < value && clock_boot_ms() < end) {
 		event_base_loop(rig->base, EVLOOP_NONBLOCK);

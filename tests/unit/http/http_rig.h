@@ -1,5 +1,5 @@
 /*
- * http_rig.h - a server and raw clients in one event loop, on an abstract unix socket.
+ * http_rig.h - a server and raw clients in one event loop, on an abstract unix socket or loopback.
  *
  * The handlers: /now answers at once, /body collects at most 64 bytes and echoes
  * them, /wait keeps the exchange for the test, /up counts a streamed body,
@@ -19,12 +19,14 @@ struct rig {
 	struct http_server *server;
 	struct http_server_options options;
 	int listen_fd;
+	bool tcp;
 	struct http_exchange *exchange; /* of /wait, /hold and /down */
 	int gone;
 	int requests;
 	int opened;
 	size_t up_bytes; /* of /up and /hold */
 	size_t down_left;
+	bool patient; /* /down may be read slowly */
 	size_t down_queued; /* the most that was queued */
 	int collected;
 	bool take; /* /hold takes its body */

@@ -122,6 +122,8 @@ static const struct {
 	{ 400, TEXT(GET "a b: c\r\n\r\n") },
 	{ 400, TEXT(GET "A: \x1b\r\n\r\n") },
 	{ 400, TEXT(GET "A: \x7f\r\n\r\n") },
+	{ 200, TEXT(POST "Content-Encoding: Identity\r\nContent-Length: 1\r\n\r\nx") },
+	{ 415, TEXT(POST "Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx") },
 	{ 417, TEXT(POST "Expect: miracles\r\nContent-Length: 1\r\n\r\nx") },
 	/* the length of the body */
 	{ 400, TEXT(POST "Content-Length: -5\r\n\r\nhello") },
@@ -144,6 +146,7 @@ static const struct {
 	{ 501, TEXT(POST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n") },
 	{ 501, TEXT(POST "Transfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n") },
 	/* chunks */
+	{ 400, TEXT(CHUNKED "4\r\nabcd1\r") }, /* at once, however it is cut */
 	{ 400, TEXT(CHUNKED "0x5\r\nhello\r\n0\r\n\r\n") },
 	{ 400, TEXT(CHUNKED "-5\r\nhello\r\n0\r\n\r\n") },
 	{ 400, TEXT(CHUNKED " 5\r\nhello\r\n0\r\n\r\n") },
@@ -334,6 +337,19 @@ test_every_part_is_bounded(void **state)
 }
 
 static void
+test_what_is_wrong_behind_the_bound_is_not_looked_at(void **state)
+{
+	char text[MAX_HEAD + 500];
+	struct text all = { text, sizeof text };
+
+	(void)state;
+	memset(text, 'a', sizeof text);
+	memcpy(text, "GET /", 5);
+	text[sizeof text - 1] = '\n';
+	assert_int_equal(parse(HTTP_SIDE_REQUEST, &all), 414);
+}
+
+static void
 test_too_many_fields_are_431(void **state)
 {
 	char text[MAX_HEAD] = GET;
@@ -399,6 +415,7 @@ main(void)
 		cmocka_unit_test(test_head_tells_its_parts),
 		cmocka_unit_test(test_keep_alive_follows_version_and_connection),
 		cmocka_unit_test(test_every_part_is_bounded),
+		cmocka_unit_test(test_what_is_wrong_behind_the_bound_is_not_looked_at),
 		cmocka_unit_test(test_too_many_fields_are_431),
 		cmocka_unit_test(test_percent_decode_never_guesses),
 		cmocka_unit_test(test_query_get),

@@ -226,6 +226,7 @@ test_413_for_chunks_when_they_exceed(void **state)
 		"POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n41\r\n", 'x', 65, "\r\n");
 
 	assert_int_equal(rig_once(rig, text), 413);
+	assert_non_null(strstr(rig->reply, "\"code\":\"payload_too_large\""));
 	assert_int_equal(rig->collected, 0);
 	free(text);
 }

@@ -269,6 +269,25 @@ test_share_of_a_sandbox_is_bounded_and_given_back(void **state)
 }
 
 static void
+test_lane_is_idle_while_nobody_has_a_place(void **state)
+{
+	struct exec_ticket first, second;
+	bool granted;
+
+	(void)state;
+	assert_true(exec_lock_is_idle(lock, 1, 7));
+	first = acquire(self, 1, 7, 0, &granted);
+	second = acquire(self, 1, 7, 0, &granted);
+	assert_false(exec_lock_is_idle(lock, 1, 7));
+	assert_true(exec_lock_is_idle(lock, 1, 8));
+	assert_true(exec_lock_is_idle(lock, 2, 7));
+	release(first);
+	assert_false(exec_lock_is_idle(lock, 1, 7));
+	release(second);
+	assert_true(exec_lock_is_idle(lock, 1, 7));
+}
+
+static void
 test_waiting_and_granted_places_can_be_given_back(void **state)
 {
 	struct exec_ticket a, b, c, d;
@@ -403,6 +422,185 @@ test_grant_to_a_dead_process_is_not_taken_by_its_successor(void **state)
 	assert_all_free();
 }
 
+/* --- places that outlive their owner --- */
+
+static void
+test_kept_place_holds_its_lane_until_it_is_adopted(void **state)
+{
+	struct proc_ref dead = claim();
+	struct exec_ticket kept, mine;
+	struct exec_grant grant;
+	bool granted, waited;
+
+	(void)state;
+	for (int was_granted = 0; was_granted < 2; was_granted++) {
+		struct exec_ticket first = acquire(self, 0, 0, 1, &granted);
+
+		if (was_granted)
+			release(first);
+		kept = acquire(dead, 0, 0, 2, &waited);
+		assert_int_equal(waited, was_granted);
+		exec_lock_keep(lock, kept);
+		mine = acquire(self, 0, 0, 3, &granted);
+		assert_false(granted);
+		assert_false(exec_lock_adopt(lock, board, self, kept, 4, &granted)); /* its owner lives */
+		scoreboard_retire(board, dead);
+		repair();
+		release(first);
+		assert_int_equal(exec_lock_take(lock, self, &grant, 1), 0);
+		assert_int_equal(exec_lock_position(lock, mine), 1);
+		assert_true(exec_lock_adopt(lock, board, self, kept, 4, &granted));
+		assert_true(granted);
+		assert_false(exec_lock_adopt(lock, board, self, kept, 5, &granted));
+		release(kept);
+		assert_int_equal(exec_lock_take(lock, self, &grant, 1), 1);
+		assert_int_equal(grant.cookie, 3);
+		release(mine);
+		dead = claim();
+	}
+	assert_all_free();
+}
+
+/* It lets another run, but not one of its own lane; and gets its turn again. */
+static void
+test_parked_place_holds_its_lane_and_lets_others_run(void **state)
+{
+	struct exec_ticket parked, behind, other;
+	struct exec_grant grant;
+	bool granted;
+
+	(void)state;
+	limits.running = 1;
+	parked = acquire(self, 0, 0, 1, &granted);
+	assert_true(granted);
+	behind = acquire(self, 0, 0, 2, &granted);
+	other = acquire(self, 1, 0, 3, &granted);
+	assert_false(granted);
+	exec_lock_park(lock, notify, &limits, parked);
+	assert_int_equal(exec_lock_take(lock, self, &grant, 1), 1);
+	assert_int_equal(grant.cookie, 3);
+	assert_int_equal(exec_lock_position(lock, behind), 1);
+	assert_false(exec_lock_is_idle(lock, 0, 0));
+	assert_stats(3, 1);
+	exec_lock_unpark(lock, notify, &limits, parked);
+	assert_int_equal(exec_lock_take(lock, self, &grant, 1), 0);
+	release(other);
+	assert_int_equal(exec_lock_take(lock, self, &grant, 1), 1);
+	assert_int_equal(grant.cookie, 1);
+	exec_lock_park(lock, notify, &limits, parked);
+	release(parked);
+	assert_int_equal(exec_lock_take(lock, self, &grant, 1), 1);
+	assert_int_equal(grant.cookie, 2);
+	release(behind);
+	assert_all_free();
+}
+
+/* What it waited for is known to nobody then: its successor has it as if it had just come to the head. */
+static void
+test_parked_place_of_the_dead_is_eligible(void **state)
+{
+	struct exec_ticket parked;
+	struct exec_grant grant;
+	bool granted;
+
+	(void)state;
+	for (int repaired = 0; repaired < 2; repaired++) {
+		struct proc_ref dead = claim();
+
+		parked = acquire(dead, 0, 0, 1, &granted);
+		exec_lock_keep(lock, parked);
+		exec_lock_park(lock, notify, &limits, parked);
+		scoreboard_retire(board, dead);
+		if (repaired)
+			repair();
+		assert_true(exec_lock_adopt(lock, board, self, parked, 2, &granted));
+		if (!repaired)
+			repair();
+		if (!granted)
+			assert_int_equal(exec_lock_take(lock, self, &grant, 1), 1);
+		assert_stats(1, 1);
+		release(parked);
+	}
+	assert_all_free();
+}
+
+static void
+test_adopted_place_that_waits_is_granted_to_its_new_owner(void **state)
+{
+	struct proc_ref dead = claim();
+	struct exec_ticket first, kept;
+	struct exec_grant grant;
+	bool granted;
+
+	(void)state;
+	first = acquire(self, 0, 0, 1, &granted);
+	kept = acquire(dead, 0, 0, 2, &granted);
+	exec_lock_keep(lock, kept);
+	scoreboard_retire(board, dead);
+	repair();
+	assert_true(exec_lock_adopt(lock, board, self, kept, 3, &granted));
+	assert_false(granted);
+	notify_drain(notify, self.slot);
+	release(first);
+	assert_true(is_readable(self.slot, 0));
+	assert_int_equal(exec_lock_take(lock, self, &grant, 1), 1);
+	assert_int_equal(grant.cookie, 3);
+	assert_int_equal(grant.ticket.number, kept.number);
+	release(kept);
+	assert_all_free();
+}
+
+static void
+test_orphans_are_the_places_of_the_dead(void **state)
+{
+	struct proc_ref dead = claim();
+	struct exec_ticket tickets[600], orphan;
+	uint32_t at = 0, seen = 0;
+	bool granted;
+
+	(void)state;
+	for (uint32_t i = 0; i < 600; i++) {
+		tickets[i] = acquire(i % 2 ? dead : self, i % SANDBOXES, i, 0, &granted);
+		if (i % 4 == 1)
+			exec_lock_keep(lock, tickets[i]);
+	}
+	assert_false(exec_lock_next_orphan(lock, board, &at, &orphan));
+	scoreboard_retire(board, dead);
+	repair();
+	for (at = 0; exec_lock_next_orphan(lock, board, &at, &orphan); seen++)
+		release(orphan);
+	assert_int_equal(seen, 150);
+	for (uint32_t i = 0; i < 600; i += 2)
+		release(tickets[i]);
+	assert_all_free();
+}
+
+static void
+test_kept_places_live_through_a_restart_and_others_do_not(void **state)
+{
+	struct proc_ref dead = claim();
+	struct exec_ticket kept, next;
+	bool granted;
+
+	(void)state;
+	kept = acquire(dead, 0, 0, 1, &granted);
+	exec_lock_keep(lock, kept);
+	acquire(dead, 1, 0, 2, &granted);
+	scoreboard_section_adopt(board); /* self is dead, too */
+	exec_lock_section_adopt(lock, SANDBOXES, NODES);
+	repair();
+	assert_stats(1, 1);
+	self = claim();
+	next = acquire(self, 0, 0, 3, &granted);
+	assert_false(granted);
+	assert_true(next.number > kept.number);
+	assert_true(exec_lock_adopt(lock, board, self, kept, 4, &granted));
+	assert_true(granted);
+	release(kept);
+	release(next);
+	assert_all_free();
+}
+
 /* A scene with all kinds of nodes; the child then does one thing and is killed in it. */
 struct scene {
 	struct proc_ref child;
@@ -448,6 +646,15 @@ static void
 child_cancels(void *arg)
 {
 	release(((const struct scene *)arg)->child_eligible);
+}
+
+static void
+child_parks(void *arg)
+{
+	const struct scene *scene = arg;
+
+	exec_lock_park(lock, notify, &limits, scene->child_running);
+	exec_lock_unpark(lock, notify, &limits, scene->child_running);
 }
 
 /* An acquisition that finds the lock's holder dead: the first death is not repaired yet. */
@@ -520,6 +727,7 @@ test_kill_at_any_point_is_repaired(void **state)
 	assert_true(kill_everywhere(child_acquires, false) >= 8);
 	assert_true(kill_everywhere(child_releases, false) >= 8);
 	assert_true(kill_everywhere(child_cancels, false) >= 6);
+	assert_true(kill_everywhere(child_parks, false) >= 4);
 }
 
 static void
@@ -528,6 +736,7 @@ test_kill_at_any_point_is_survived_before_the_repair(void **state)
 	(void)state;
 	assert_true(kill_everywhere(child_acquires, true) >= 8);
 	assert_true(kill_everywhere(child_releases, true) >= 8);
+	assert_true(kill_everywhere(child_parks, true) >= 4);
 	assert_true(kill_everywhere(child_cancels, true) >= 6);
 }
 
@@ -751,11 +960,18 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LOCK_TEST(test_lane_is_handed_on_in_order),
+		LOCK_TEST(test_kept_place_holds_its_lane_until_it_is_adopted),
+		LOCK_TEST(test_parked_place_holds_its_lane_and_lets_others_run),
+		LOCK_TEST(test_parked_place_of_the_dead_is_eligible),
+		LOCK_TEST(test_adopted_place_that_waits_is_granted_to_its_new_owner),
+		LOCK_TEST(test_orphans_are_the_places_of_the_dead),
+		LOCK_TEST(test_kept_places_live_through_a_restart_and_others_do_not),
 		LOCK_TEST(test_lanes_and_sandboxes_are_apart),
 		LOCK_TEST(test_running_limit_is_one_fifo_over_all_lanes),
 		LOCK_TEST(test_one_lane_with_many_does_not_starve_another),
 		LOCK_TEST(test_limit_that_grew_grants_more_and_one_that_shrank_fewer),
 		LOCK_TEST(test_share_of_a_sandbox_is_bounded_and_given_back),
+		LOCK_TEST(test_lane_is_idle_while_nobody_has_a_place),
 		LOCK_TEST(test_waiting_and_granted_places_can_be_given_back),
 		LOCK_TEST(test_stale_ticket_has_no_effect),
 		LOCK_TEST(test_fences_start_at_the_clock_and_can_be_raised),

@@ -69,6 +69,21 @@ test_a_watched_change_is_told_once(void **state)
 }
 
 static void
+test_what_is_forgotten_is_not_told(void **state)
+{
+	(void)state;
+	notify_watch(notify, 5, NOTIFY_JOB, 3);
+	notify_watch(notify, 6, NOTIFY_JOB, 3);
+	notify_forget(notify, 5, NOTIFY_JOB, 3);
+	notify_post(notify, NOTIFY_JOB, 3);
+	assert_false(is_readable(5, 0));
+	assert_int_equal(notify_take(notify, 5, NOTIFY_JOB), UINT32_MAX);
+	assert_true(is_readable(6, 0));
+	notify_drain(notify, 6);
+	assert_int_equal(notify_take(notify, 6, NOTIFY_JOB), 3);
+}
+
+static void
 test_kinds_and_slots_and_processes_are_apart(void **state)
 {
 	(void)state;
@@ -272,6 +287,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		NOTIFY_TEST(test_a_watched_change_is_told_once),
+		NOTIFY_TEST(test_what_is_forgotten_is_not_told),
 		NOTIFY_TEST(test_kinds_and_slots_and_processes_are_apart),
 		NOTIFY_TEST(test_all_processes_hear_of_one_slot),
 		NOTIFY_TEST(test_every_slot_comes_out),

@@ -6,6 +6,7 @@
 #include "ipc/exec_lock.h"
 #include "ipc/job_table.h"
 #include "ipc/notify.h"
+#include "ipc/record_index.h"
 #include "ipc/sandbox_table.h"
 #include "ipc/scoreboard.h"
 
@@ -234,7 +235,7 @@ test_full_file_system_is_no_space_and_names_the_settings(void **state)
 	int rc;
 
 	(void)state;
-	if (mount("tmpfs", dir, "tmpfs", 0, "size=4m") < 0)
+	if (mount("tmpfs", dir, "tmpfs", 0, "size=500k") < 0)
 		skip();
 	rc = shm_open_or_create(path, &large, &shm, &adopted, &err);
 	unlink(path);
@@ -243,6 +244,125 @@ test_full_file_system_is_no_space_and_names_the_settings(void **state)
 	assert_int_equal(rc, -1);
 	assert_int_equal(err.code, ERR_NO_SPACE);
 	assert_non_null(strstr(err.msg, "max_sandboxes"));
+}
+
+/* The size of the file system at which a mapping fits, page by page from one where it does not. */
+static void
+test_no_size_of_the_file_system_is_a_signal(void **state)
+{
+	const struct shm_sizes small = { 64, 64, 1024, 1024, 64 };
+	struct shm *shm = open_shm(&small, false);
+	struct stat st;
+	char options[64];
+	bool adopted;
+	struct err err;
+	int refused = 0, rc = -1;
+
+	(void)state;
+	assert_int_equal(stat(path, &st), 0);
+	shm_close(shm);
+	unlink(path);
+	for (long pages = st.st_blocks / 8 - 8; rc != 0 && pages < st.st_blocks / 8 + 64; pages++) {
+		snprintf(options, sizeof options, "size=%ldk", pages * 4);
+		if (mount("tmpfs", dir, "tmpfs", 0, options) < 0)
+			skip();
+		rc = shm_open_or_create(path, &small, &shm, &adopted, &err);
+		refused += rc != 0;
+		if (rc == 0)
+			shm_close(shm);
+		else
+			assert_int_equal(err.code, ERR_NO_SPACE);
+		assert_int_equal(umount2(dir, MNT_DETACH), 0);
+	}
+	assert_int_equal(rc, 0);
+	assert_true(refused > 0);
+}
+
+static int
+insert_number(struct shm *shm, int number, struct err *err)
+{
+	struct sandbox_record record = { .status = SANDBOX_READY };
+	uint32_t slot;
+
+	snprintf(record.id, sizeof record.id, "box-%d", number);
+	snprintf(record.uid, sizeof record.uid, "uid-%d", number);
+	return sandbox_table_insert(shm_sandboxes(shm), &record, &slot, err);
+}
+
+static void
+test_idle_mapping_is_small_and_grows_with_its_records(void **state)
+{
+	const struct shm_sizes defaults = { 16384, 10000, 262144, 1000000, 10000 };
+	struct shm *shm = open_shm(&defaults, false);
+	struct stat idle, used;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(stat(path, &idle), 0);
+	assert_in_range(idle.st_blocks * 512, 1, 5 << 20);
+	assert_true(idle.st_size > 100 << 20);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(insert_number(shm, i, &err), 0);
+	assert_int_equal(stat(path, &used), 0);
+	assert_in_range((used.st_blocks - idle.st_blocks) * 512 / 1000, sizeof(struct sandbox_record), 5 * 1024);
+	shm_close(shm);
+	shm = open_shm(&defaults, true);
+	assert_int_equal(sandbox_table_count(shm_sandboxes(shm)), 1000);
+	assert_true(knows(shm, "box-999"));
+	assert_int_equal(insert_number(shm, 1000, &err), 0);
+	shm_close(shm);
+}
+
+/* Fills what is left of the file system; returns the file's descriptor. */
+static int
+fill_up(const char *name)
+{
+	static const char zeros[4096];
+	int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	while (write(fd, zeros, sizeof zeros) > 0)
+		;
+	return fd;
+}
+
+static void
+test_no_memory_for_one_more_is_an_answer_and_no_signal(void **state)
+{
+	const struct shm_sizes large = { 16384, 1000, 65536, 65536, 0 };
+	struct record_location location = { .segment = 1, .length = 1 };
+	const struct record_life life = { .expires_at = 1e18 };
+	struct sandbox_record record;
+	char filler[160];
+	struct shm *shm;
+	struct err err;
+	int fd, made = 0;
+
+	(void)state;
+	if (mount("tmpfs", dir, "tmpfs", 0, "size=4m") < 0)
+		skip();
+	snprintf(filler, sizeof filler, "%s/filler", dir);
+	shm = open_shm(&large, false);
+	fd = fill_up(filler);
+	while (made < 1000 && insert_number(shm, made, &err) == 0)
+		made++;
+	assert_int_equal(err.code, ERR_NO_CAPACITY);
+	assert_non_null(strstr(err.msg, "run_dir"));
+	assert_int_equal(
+		record_index_put(shm_index(shm), &(struct record_key){ { 1 } }, &life, &location, &err), -1);
+	assert_int_equal(err.code, ERR_BUSY);
+	assert_false(sandbox_table_read(shm_sandboxes(shm), 16383, &record)); /* nobody touches what is not there */
+	assert_int_equal(ftruncate(fd, 0), 0);
+	for (int i = made; i < made + 100; i++)
+		assert_int_equal(insert_number(shm, i, &err), 0);
+	assert_int_equal(
+		record_index_put(shm_index(shm), &(struct record_key){ { 1 } }, &life, &location, &err), 0);
+	assert_int_equal(record_index_count(shm_index(shm)), 1);
+	assert_int_equal(sandbox_table_count(shm_sandboxes(shm)), made + 100);
+	close(fd);
+	shm_close(shm);
+	unlink(path);
+	assert_int_equal(umount2(dir, MNT_DETACH), 0);
 }
 
 int
@@ -261,6 +381,11 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_link_is_not_followed, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(
 			test_full_file_system_is_no_space_and_names_the_settings, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_no_size_of_the_file_system_is_a_signal, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			test_idle_mapping_is_small_and_grows_with_its_records, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			test_no_memory_for_one_more_is_an_answer_and_no_signal, make_dir, remove_dir),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);

@@ -62,16 +62,23 @@ actor_work(struct role_env *env, const char *role, bool stubborn)
 	sigemptyset(&heard);
 	sigaddset(&heard, SIGTERM);
 	sigaddset(&heard, SIGINT);
+	sigaddset(&heard, SIGHUP);
 	sigprocmask(SIG_BLOCK, &heard, NULL);
 	fds[1].fd = stubborn ? -1 : signalfd(-1, &heard, SFD_CLOEXEC);
 	actor_says(role, "ready", env);
 	role_ready(env);
-	while (poll(fds, 2, -1) < 0 && errno == EINTR)
-		;
-	if (fds[0].revents != 0)
-		actor_says(role, "orphan", env);
-	else if (read(fds[1].fd, &info, sizeof info) == (ssize_t)sizeof info)
-		actor_says(role, info.ssi_signo == SIGTERM ? "term" : "int", env);
+	do {
+		while (poll(fds, 2, -1) < 0 && errno == EINTR)
+			;
+		if (fds[0].revents != 0)
+			actor_says(role, "orphan", env);
+		else if (read(fds[1].fd, &info, sizeof info) == (ssize_t)sizeof info)
+			actor_says(role,
+				info.ssi_signo == SIGTERM          ? "term"
+					: info.ssi_signo == SIGHUP ? "hup"
+								   : "int",
+				env);
+	} while (fds[0].revents == 0 && info.ssi_signo == SIGHUP);
 	if (fds[1].fd >= 0)
 		close(fds[1].fd);
 	return ROLE_EXIT_OK;
@@ -122,20 +129,29 @@ spawner_actor(struct role_env *env)
 	return actor_main(env, "spawner");
 }
 
+static int
+gateway_actor(struct role_env *env)
+{
+	return actor_main(env, "gateway");
+}
+
+/* The gateway comes last: most plays do without. */
 static const struct master_role cast[] = {
-	{ PROC_SPAWNER, spawner_actor, 1 },
-	{ PROC_WORKER, worker_actor, 0 },
-	{ PROC_REAPER, reaper_actor, 1 },
+	{ PROC_SPAWNER, spawner_actor, 1, NULL },
+	{ PROC_WORKER, worker_actor, 0, NULL },
+	{ PROC_REAPER, reaper_actor, 1, NULL },
+	{ PROC_GATEWAY, gateway_actor, 1, NULL },
 };
 
 /* --- the server --- */
 
 static int
-play(const char *conf, const char *log, const struct master_timing *timing)
+play(const char *conf, const char *log, const struct master_timing *timing, bool gateway)
 {
-	struct master_options options = {
-		.config_path = conf, .roles = cast, .role_count = sizeof cast / sizeof *cast, .timing = *timing
-	};
+	struct master_options options = { .config_path = conf,
+		.roles = cast,
+		.role_count = sizeof cast / sizeof *cast - !gateway,
+		.timing = *timing };
 	struct err err;
 	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
@@ -190,7 +206,7 @@ stage_start(struct stage *stage)
 		clearenv();
 		if (stage->notify_socket != NULL)
 			setenv("NOTIFY_SOCKET", stage->notify_socket, 1);
-		exit(play(stage->conf, stage->log, &stage->timing));
+		exit(play(stage->conf, stage->log, &stage->timing, stage->gateway));
 	}
 }
 
@@ -216,7 +232,7 @@ stage_run_second(struct stage *stage, const char *suffix, char *ret_log, size_t 
 		clearenv();
 		actor_dir = stage->dir;
 		actor_events = stage->events_write;
-		exit(play(conf, log, &impatient));
+		exit(play(conf, log, &impatient, false));
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(file_read_at(AT_FDCWD, log, 1 << 20, &text, &len, &err), 0);
@@ -386,6 +402,7 @@ stage_setup(void **state)
 	stage_part(stage, "worker", "good");
 	stage_part(stage, "reaper", "good");
 	stage_part(stage, "spawner", "good");
+	stage_part(stage, "gateway", "good");
 	stage_config(stage, "workers = 1");
 	*state = stage;
 	return 0;

@@ -29,6 +29,7 @@ struct stage {
 	char pending[4096];
 	pid_t master;
 	const char *notify_socket; /* NULL: no service manager */
+	bool gateway; /* there is one; an actor's HUP is a line, and it goes on */
 };
 
 /*

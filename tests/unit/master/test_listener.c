@@ -6,17 +6,22 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static uint16_t free_port;
 static char dir[] = "/tmp/test-listener-XXXXXX";
@@ -116,6 +121,44 @@ test_double_colon_takes_both_families(void **state)
 	assert_int_equal(connect_tcp(AF_INET6), 0);
 }
 
+/* As in a kernel without it, or a service that may not use it. */
+static bool
+forbid_ipv6(void)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	bool done = filter != NULL &&
+		seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+			SCMP_A0(SCMP_CMP_EQ, AF_INET6, 0)) == 0 &&
+		seccomp_load(filter) == 0;
+
+	seccomp_release(filter);
+	return done;
+}
+
+static int
+listens_without_ipv6(void)
+{
+	struct err err;
+	int fd = -1;
+
+	if (!forbid_ipv6())
+		return 2;
+	return listener_open_tcp("::", free_port, &fd, &err) == 0 && connect_tcp(AF_INET) == 0 ? 0 : 1;
+}
+
+static void
+test_double_colon_takes_what_there_is(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (pid == 0)
+		_exit(listens_without_ipv6());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void
 test_foreign_address_is_refused_by_name(void **state)
 {
@@ -188,6 +231,7 @@ main(void)
 		cmocka_unit_test(test_taken_port_names_itself_and_the_setting),
 		cmocka_unit_test(test_port_can_be_taken_again_at_once),
 		cmocka_unit_test(test_double_colon_takes_both_families),
+		cmocka_unit_test(test_double_colon_takes_what_there_is),
 		cmocka_unit_test(test_foreign_address_is_refused_by_name),
 		cmocka_unit_test(test_seqpacket_socket_replaces_a_stale_one),
 		cmocka_unit_test(test_seqpacket_socket_spares_a_file_in_the_way),

@@ -37,7 +37,7 @@ as_service_user(int (*check)(const struct service_user *user))
 	assert_int_equal(service_user_find("daemon", &user, &err), 0);
 	pid = fork();
 	if (pid == 0)
-		_exit(privileges_drop(&user, &err) < 0 ? 100 : check(&user));
+		_exit(privileges_drop(&user, 0, &err) < 0 ? 100 : check(&user));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "conf/config.h"
 #include "master/role.h"
-#include "spawner/cgroup_find.h"
+#include "spawner/cgroup/cgroup_find.h"
 #include "spawner/spawner.h"
 
 #include <errno.h>
@@ -91,6 +91,8 @@ bed_open(struct bed *bed)
 	set_path("RUN_DIR", bed->dir, "run");
 	setenv("SERVICE_USER", "root", 1);
 	setenv("AUTH_ENABLED", "off", 1);
+	unsetenv("IDMAP_BASE");
+	unsetenv("SANDBOX_BLANKS");
 	if (agent == NULL) {
 		assert_non_null(getcwd(agent_path, sizeof agent_path - 32));
 		strcat(agent_path, "/agent/orchard-agent");
@@ -112,12 +114,12 @@ bed_open(struct bed *bed)
 }
 
 void
-bed_set_agent(struct bed *bed, const char *path)
+bed_set(struct bed *bed, const char *name, const char *value)
 {
 	struct config *config;
 	struct err err;
 
-	setenv("AGENT_PATH", path, 1);
+	setenv(name, value, 1);
 	if (config_load(NULL, &config, &err) != 0)
 		fail_msg("%s", err.msg);
 	config_free(bed->config);
@@ -284,12 +286,14 @@ bed_destroy(struct bed *bed, const struct bed_box *box)
 	return reply.code;
 }
 
-bool
-bed_find(struct bed *bed, const char *uid, struct spawn_item *ret_item)
+/* The item of that uid, if it is there, and how many there are. */
+static bool
+read_list(struct bed *bed, const char *uid, struct spawn_item *ret_item, unsigned *ret_count)
 {
 	struct spawn_header list = { SPAWN_VERSION, SPAWN_LIST, ++bed->seq };
 	bool found = false;
 
+	*ret_count = 0;
 	bed_send(bed->fd, &list, sizeof list);
 	for (;;) {
 		union {
@@ -303,11 +307,30 @@ bed_find(struct bed *bed, const char *uid, struct spawn_item *ret_item)
 			continue;
 		if (packet.head.op == SPAWN_DONE)
 			return found;
+		++*ret_count;
 		if (strcmp(packet.item.uid, uid) == 0) {
 			found = true;
 			*ret_item = packet.item;
 		}
 	}
+}
+
+bool
+bed_find(struct bed *bed, const char *uid, struct spawn_item *ret_item)
+{
+	unsigned count;
+
+	return read_list(bed, uid, ret_item, &count);
+}
+
+unsigned
+bed_count(struct bed *bed)
+{
+	struct spawn_item item;
+	unsigned count;
+
+	(void)read_list(bed, "", &item, &count);
+	return count;
 }
 
 /* --- the agent --- */

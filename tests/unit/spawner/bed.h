@@ -22,8 +22,8 @@ struct bed {
 /* Exits 77 with a loud message where sandboxes can't be made at all (not root). */
 void bed_require_root(void);
 void bed_open(struct bed *bed);
-/* Before bed_start_spawner: another program than the built agent. */
-void bed_set_agent(struct bed *bed, const char *path);
+/* Before bed_start_spawner: another value of a setting, by its name in the environment; until the next bed_open. */
+void bed_set(struct bed *bed, const char *name, const char *value);
 void bed_close(struct bed *bed);
 void bed_start_spawner(struct bed *bed); /* waits until it is ready, connects */
 void bed_stop_spawner(struct bed *bed, int signal);
@@ -46,6 +46,7 @@ int bed_make(struct bed *bed, struct bed_box *box);
 int bed_destroy(struct bed *bed, const struct bed_box *box);
 /* Whether LIST has that uid, and its item. */
 bool bed_find(struct bed *bed, const char *uid, struct spawn_item *ret_item);
+unsigned bed_count(struct bed *bed); /* how many LIST has */
 
 /* Runs a shell command in it by its agent; stdout and stderr in out, returns the exit code (-1: no answer). */
 int bed_exec(const struct bed_box *box, const char *command, char *out, size_t size);

@@ -1,6 +1,6 @@
 /* test_cgroup_find.c - our place in the hierarchies, read from texts of hosts of every kind. */
 /* SPDX-License-Identifier: MIT */
-#include "spawner/cgroup_find.h"
+#include "spawner/cgroup/cgroup_find.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

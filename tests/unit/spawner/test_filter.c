@@ -1,8 +1,9 @@
 /* test_filter.c - the call filter, loaded into a child that then tries the calls by number. */
 /* SPDX-License-Identifier: MIT */
-#include "spawner/filter.h"
+#include "spawner/make/filter.h"
 
 #include "base/err.h"
+#include "conf/config.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -13,8 +14,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -24,6 +27,7 @@
 
 #define ABOVE (1ULL << 32)
 
+static const struct config config = { .sandbox_seccomp = true };
 static struct sock_fprog program;
 
 static int
@@ -32,7 +36,7 @@ set_up(void **state)
 	struct err err;
 
 	(void)state;
-	if (filter_build(&program, &err) != 0)
+	if (filter_build(&config, false, &program, &err) != 0)
 		fail_msg("%s", err.msg);
 	return 0;
 }
@@ -47,7 +51,7 @@ tear_down(void **state)
 
 /* In a child under the filter: the errno of the call, 0 when it was let through; the signal, negated, that killed it. */
 static int
-outcome(long number, uint64_t a, uint64_t b)
+outcome3(long number, uint64_t a, uint64_t b, uint64_t c)
 {
 	pid_t pid = fork();
 	int status;
@@ -59,7 +63,7 @@ outcome(long number, uint64_t a, uint64_t b)
 			syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
 			_exit(255);
 		errno = 0;
-		rc = syscall(number, a, b, 0, 0, 0, 0);
+		rc = syscall(number, a, b, c, 0, 0, 0);
 		_exit(rc < 0 ? errno : 0);
 	}
 	assert_true(pid > 0);
@@ -68,6 +72,12 @@ outcome(long number, uint64_t a, uint64_t b)
 		return -WTERMSIG(status);
 	assert_int_not_equal(WEXITSTATUS(status), 255);
 	return WEXITSTATUS(status);
+}
+
+static int
+outcome(long number, uint64_t a, uint64_t b)
+{
+	return outcome3(number, a, b, 0);
 }
 
 static void
@@ -121,6 +131,54 @@ test_sockets_local_and_internet_only(void **state)
 }
 
 static void
+test_netlink_only_where_it_is_in_the_namespace(void **state)
+{
+	static const uint64_t denied[] = { 6 /* xfrm */, 8 /* iscsi */, 18 /* scsi */, 20 /* rdma */,
+		21 /* crypto */, 21 | ABOVE };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof denied / sizeof *denied; i++) {
+		assert_int_equal(outcome3(SYS_socket, AF_NETLINK, SOCK_RAW, denied[i]), EPROTONOSUPPORT);
+		assert_int_equal(outcome3(SYS_socketpair, AF_NETLINK, SOCK_RAW, denied[i]), EPROTONOSUPPORT);
+	}
+	assert_int_equal(outcome3(SYS_socket, AF_NETLINK, SOCK_RAW, 0 /* route */), 0);
+}
+
+static void
+test_nobody_types_for_others_nor_limits_the_agent(void **state)
+{
+	(void)state;
+	assert_int_equal(outcome(SYS_ioctl, 1000, TIOCSTI), EPERM);
+	assert_int_equal(outcome(SYS_ioctl, 1000, TIOCSTI | ABOVE), EPERM);
+	assert_int_equal(outcome(SYS_ioctl, 1000, TIOCLINUX), EPERM);
+	assert_int_equal(outcome(SYS_ioctl, 1000, TIOCGWINSZ), EBADF);
+	assert_int_equal(outcome3(SYS_prlimit64, 1, RLIMIT_CPU, 1), EPERM);
+	assert_int_equal(outcome3(SYS_prlimit64, 1 | ABOVE, RLIMIT_CPU, 1), EPERM);
+	assert_int_equal(outcome3(SYS_prlimit64, 1, RLIMIT_CPU, 0), 0);
+	assert_int_equal(outcome3(SYS_prlimit64, 0, RLIMIT_CPU, 1), EFAULT);
+}
+
+static void
+test_what_is_allowed_is_off_the_list(void **state)
+{
+	char *names[] = { (char[]){ "keyctl" }, (char[]){ "unshare" }, (char[]){ "socketpair" } };
+	const struct config weaker = { .sandbox_seccomp = true, .sandbox_seccomp_allow = { 3, names } };
+	struct sock_fprog usual = program;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(filter_build(&weaker, false, &program, &err), 0);
+	assert_int_not_equal(outcome(SYS_keyctl, 0, 0), EPERM);
+	assert_int_equal(outcome(SYS_add_key, 0, 0), EPERM);
+	assert_int_equal(outcome(SYS_unshare, CLONE_NEWUTS, 0), 0);
+	assert_int_equal(outcome(SYS_clone, CLONE_NEWUTS | SIGCHLD, 0), EPERM);
+	assert_int_not_equal(outcome(SYS_socketpair, AF_VSOCK, SOCK_STREAM), EAFNOSUPPORT);
+	assert_int_equal(outcome(SYS_socket, AF_VSOCK, SOCK_STREAM), EAFNOSUPPORT);
+	free(program.filter);
+	program = usual;
+}
+
+static void
 test_debuggers_and_ordinary_calls_work(void **state)
 {
 	(void)state;
@@ -155,6 +213,22 @@ test_other_abis_are_killed(void **state)
 }
 #endif
 
+/* Of all rules only that one is missing. */
+static void
+test_agents_that_start_commands_by_clone3_have_it(void **state)
+{
+	struct sock_fprog full = program;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(filter_build(&config, true, &program, &err), 0);
+	assert_int_equal(outcome(SYS_clone3, 0, 0), EINVAL);
+	assert_int_equal(outcome(SYS_setns, -1, 0), EPERM);
+	assert_int_equal(outcome(SYS_unshare, CLONE_NEWUSER, 0), EPERM);
+	free(program.filter);
+	program = full;
+}
+
 int
 main(void)
 {
@@ -162,6 +236,10 @@ main(void)
 		cmocka_unit_test(test_kernel_surface_is_denied),
 		cmocka_unit_test(test_no_namespace_by_any_flag),
 		cmocka_unit_test(test_sockets_local_and_internet_only),
+		cmocka_unit_test(test_netlink_only_where_it_is_in_the_namespace),
+		cmocka_unit_test(test_nobody_types_for_others_nor_limits_the_agent),
+		cmocka_unit_test(test_what_is_allowed_is_off_the_list),
+		cmocka_unit_test(test_agents_that_start_commands_by_clone3_have_it),
 		cmocka_unit_test(test_debuggers_and_ordinary_calls_work),
 #ifdef __x86_64__
 		cmocka_unit_test(test_other_abis_are_killed),

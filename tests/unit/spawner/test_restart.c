@@ -8,7 +8,7 @@
 #include "base/proc.h"
 #include "base/text.h"
 #include "conf/config.h"
-#include "spawner/cgroup_find.h"
+#include "spawner/cgroup/cgroup_find.h"
 
 #include <event2/event.h>
 #include <setjmp.h>
@@ -40,6 +40,7 @@ struct order {
 	struct bed_box box;
 	int answers;
 	enum err_code code;
+	char other[ID_UUID_SIZE];
 	pid_t pid;
 	uint64_t pid_start;
 };
@@ -91,6 +92,10 @@ on_created(const struct driver_made *made, const struct err *why, void *arg)
 	order->code = why != NULL ? why->code : ERR_NONE;
 	if (why != NULL) {
 		fprintf(stderr, "create: %s\n", why->msg);
+		if (why->code == ERR_EXISTS)
+			snprintf(order->other, sizeof order->other, "%s", made->other_uid);
+		else
+			assert_null(made);
 		return;
 	}
 	order->pid = made->pid;
@@ -120,7 +125,8 @@ ask_create(struct rig *rig, struct order *order)
 		.memory_bytes = 64 << 20,
 		.pids_max = 64 };
 
-	id_sandbox(order->box.id);
+	if (order->box.id[0] == '\0')
+		id_sandbox(order->box.id);
 	id_uuid4(order->box.uid);
 	id_token(order->box.token);
 	order->rig = rig;
@@ -172,6 +178,25 @@ test_creates_in_flight_survive_a_killed_spawner(void **state)
 	assert_true(proc_is_alive(before.pid, before.pid_start));
 	bed_expect(&before.box, "echo here", "here\n");
 	destroy(rig, &before);
+}
+
+static void
+test_life_that_has_the_id_is_named(void **state)
+{
+	struct rig *rig = *state;
+	static struct order first, second;
+
+	memset(&first, 0, sizeof first);
+	memset(&second, 0, sizeof second);
+	bed_start_spawner(&rig->bed);
+	ask_create(rig, &first);
+	run(rig);
+	memcpy(second.box.id, first.box.id, sizeof second.box.id);
+	ask_create(rig, &second);
+	run(rig);
+	assert_int_equal(second.code, ERR_EXISTS);
+	assert_string_equal(second.other, first.box.uid);
+	destroy(rig, &first);
 }
 
 struct gone {
@@ -243,16 +268,77 @@ await_empty(const char *dir, const char *sub)
 	}
 }
 
-static void
-make_group(const struct bed *bed, const char *controller, const char *id)
+static bool
+group_path(const struct bed *bed, const char *controller, const char *id, char *buf, size_t size)
 {
 	char own[512], hex[TEXT_SHA256_HEX_SIZE], state_dir[128];
 
 	if (!cgroup_find_dir(controller, "", own, sizeof own))
-		return;
+		return false;
 	snprintf(state_dir, sizeof state_dir, "%s/state", bed->dir);
 	text_sha256_hex(state_dir, strlen(state_dir), hex);
-	assert_int_equal(run_shell("mkdir -p %s/orchard-%.12s/%s", own, hex, id), 0);
+	return (size_t)snprintf(buf, size, "%s/orchard-%.12s/%s", own, hex, id) < size;
+}
+
+static void
+make_group(const struct bed *bed, const char *controller, const char *id)
+{
+	char path[1200];
+
+	if (group_path(bed, controller, id, path, sizeof path))
+		assert_int_equal(run_shell("mkdir -p %s", path), 0);
+}
+
+/* Its agent is alone in a group, and commands have their own limit where this kernel has one to give. */
+static bool
+is_settled(const char *group, pid_t agent)
+{
+	return run_shell("cd %s && grep -qx %d agent/cgroup.procs && { ! grep -qw pids cgroup.controllers || "
+			 "grep -qx 64 jobs/pids.max 2>/dev/null; }",
+		       group, (int)agent) == 0;
+}
+
+static void
+await_settled(const char *group, pid_t agent)
+{
+	int64_t until = clock_boot_ms() + PATIENCE_MS;
+
+	while (!is_settled(group, agent)) {
+		struct timespec pause = { .tv_nsec = 10000000 };
+
+		assert_true(clock_boot_ms() < until);
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+}
+
+static void
+test_adopted_one_is_settled(void **state)
+{
+	struct rig *rig = *state;
+	static struct order order;
+	char group[1200];
+
+	memset(&order, 0, sizeof order);
+	bed_start_spawner(&rig->bed);
+	ask_create(rig, &order);
+	run(rig);
+	if (!group_path(&rig->bed, NULL, order.box.id, group, sizeof group))
+		skip();
+	await_settled(group, order.pid);
+	for (int round = 0; round < 2; round++) { /* as its maker would have left it; and as it should be */
+		bed_stop_spawner(&rig->bed, SIGKILL);
+		if (round == 0)
+			assert_int_equal(run_shell("cd %s && { ! grep -qw pids cgroup.controllers || "
+						   "echo -pids > cgroup.subtree_control; } && "
+						   "echo %d > cgroup.procs",
+						 group, (int)order.pid),
+				0);
+		assert_int_equal(is_settled(group, order.pid), round);
+		bed_start_spawner(&rig->bed);
+		await_settled(group, order.pid);
+		bed_expect(&order.box, "echo here", "here\n");
+	}
+	destroy(rig, &order);
 }
 
 static void
@@ -268,7 +354,8 @@ test_leftovers_of_other_boots_go_at_start(void **state)
 			"cd %s && mkdir -m 700 state state/sandboxes state/trash && mkdir run/sandboxes && "
 			"mkdir -p state/sandboxes/sb-stale/upper/a/b run/sandboxes/sb-stale "
 			"state/sandboxes/sb-broken "
-			"state/trash/old/c run/sandboxes/sb-alone && touch run/sandboxes/sb-stale/agent.sock && "
+			"state/trash/old/c state/trash/a/b state/trash/d state/trash/e state/trash/f "
+			"run/sandboxes/sb-alone && touch run/sandboxes/sb-stale/agent.sock && "
 			"chmod 000 state/trash/old/c && echo '{\"id\":' > state/sandboxes/sb-broken/state.json && "
 			"printf '{\"id\":\"sb-stale\",\"uid\":\"11111111-1111-4111-8111-111111111111\","
 			"\"boot_id\":\"00000000-0000-0000-0000-000000000000\",\"state\":\"live\",\"slot\":0,"
@@ -278,6 +365,7 @@ test_leftovers_of_other_boots_go_at_start(void **state)
 	make_group(&rig->bed, NULL, "sb-stale");
 	make_group(&rig->bed, "memory", "sb-stale");
 	make_group(&rig->bed, NULL, "sb-grouponly");
+	bed_set(&rig->bed, "SANDBOX_BLANKS", "0"); /* nothing but the leftovers is there */
 	bed_start_spawner(&rig->bed);
 	await_empty(dir, "state/sandboxes");
 	await_empty(dir, "run/sandboxes");
@@ -323,7 +411,7 @@ test_missing_agent_is_said_with_the_cure(void **state)
 	static struct order order;
 
 	memset(&order, 0, sizeof order);
-	bed_set_agent(&rig->bed, "/nonexistent/agent");
+	bed_set(&rig->bed, "AGENT_PATH", "/nonexistent/agent");
 	bed_start_spawner(&rig->bed);
 	rig->open++;
 	rig->driver->ops->host(rig->driver, on_host, rig);
@@ -346,7 +434,7 @@ test_agent_that_is_no_program_fails_the_create(void **state)
 	memset(&order, 0, sizeof order);
 	snprintf(path, sizeof path, "%s/agent", rig->bed.dir);
 	assert_int_equal(run_shell("echo rubbish > %s", path), 0);
-	bed_set_agent(&rig->bed, path);
+	bed_set(&rig->bed, "AGENT_PATH", path);
 	bed_start_spawner(&rig->bed);
 	ask_create(rig, &order);
 	run(rig);
@@ -367,6 +455,7 @@ test_full_disk_is_no_space_and_leaves_nothing(void **state)
 	assert_int_equal(mkdir(path, 0755), 0);
 	assert_int_equal(mount("state", path, "tmpfs", 0, "size=1m,mode=0755"), 0);
 	bed_start_spawner(&rig->bed);
+	await_empty(rig->bed.dir, "state/trash"); /* what its trial has left would make room later */
 	(void)run_shell("cat /dev/zero > %s/filler 2>/dev/null", path);
 	ask_create(rig, &order);
 	run(rig);
@@ -387,7 +476,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_creates_in_flight_survive_a_killed_spawner, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_life_that_has_the_id_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_watcher_hears_of_adopted_ones, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_adopted_one_is_settled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_leftovers_of_other_boots_go_at_start, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_killed_rehearsal_does_not_spoil_the_next_start, set_up, tear_down),

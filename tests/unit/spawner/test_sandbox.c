@@ -51,11 +51,33 @@ test_sandbox_is_made_runs_and_goes(void **state)
 	assert_false(bed_find(bed, box.uid, &item));
 }
 
+/* What the image has is not copied for being looked at. */
+static void
+test_only_what_the_image_lacks_is_filled_in(void **state)
+{
+	struct bed *bed = *state;
+	struct bed_box box;
+
+	assert_int_equal(run_shell("cd %s && echo of the image > etc/hostname && : > etc/hosts",
+				 bed->image + strlen("dir:")),
+		0);
+	assert_int_equal(bed_make(bed, &box), ERR_NONE);
+	bed_expect(&box, "cat /etc/hostname; cat /etc/hosts | grep -c localhost; cat /etc/resolv.conf",
+		"of the image\n2\n# loopback only\n");
+	assert_int_equal(
+		run_shell("cd %s/state/sandboxes/%s/upper/etc && test \"$(ls | xargs)\" = 'hosts resolv.conf'",
+			bed->dir, box.id),
+		0);
+	assert_int_equal(bed_destroy(bed, &box), ERR_NONE);
+	assert_int_equal(run_shell("cd %s && rm etc/hostname etc/hosts", bed->image + strlen("dir:")), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sandbox_is_made_runs_and_goes),
+		cmocka_unit_test(test_only_what_the_image_lacks_is_filled_in),
 	};
 
 	bed_require_root();

@@ -6,11 +6,15 @@
 
 #include <dirent.h>
 #include <setjmp.h>
+#include <linux/magic.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <cmocka.h>
 
@@ -88,6 +92,30 @@ test_rights_are_those_of_a_container(void **state)
 	expect_status("CapAmb", "0000000000000000");
 }
 
+/* From a directory, climbing never leads to our root. */
+static bool
+is_cut_loose(const char *path)
+{
+	char top[600];
+	struct stat own, above, root;
+
+	snprintf(top, sizeof top, "%s/../../../../../../../../../../../../../../../..", path);
+	return stat(path, &own) == 0 && S_ISDIR(own.st_mode) && stat(top, &above) == 0 && stat("/", &root) == 0 &&
+		(above.st_dev != root.st_dev || above.st_ino != root.st_ino);
+}
+
+/* A file of its groups: the files have no directory to climb from. */
+static bool
+is_own_file(const char *path, const char *target)
+{
+	struct stat st;
+	struct statfs fs;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && statfs(path, &fs) == 0 &&
+		(fs.f_type == CGROUP2_SUPER_MAGIC ||
+			(fs.f_type == CGROUP_SUPER_MAGIC && strstr(target, box.id) != NULL));
+}
+
 static void
 test_agent_holds_only_what_it_was_given(void **state)
 {
@@ -112,10 +140,11 @@ test_agent_holds_only_what_it_was_given(void **state)
 		if (n < 0)
 			continue;
 		target[n] = '\0';
-		/* beside its own sockets, pipes and events: its view of /proc, and its groups with the counter in them */
-		if (target[0] == '/' && strcmp(target, "/dev/null") != 0 && strcmp(target, "/proc") != 0 &&
-			strncmp(target, "/memfd:", 7) != 0 &&
-			(strncmp(target, "/sys/fs/cgroup/", 15) != 0 || strstr(target, box.id) == NULL))
+		/* beside its own sockets, pipes and events: its view of /proc, its own score, its groups, its spool; the
+		   directories among them so that nobody climbs out */
+		if (target[0] == '/' && !is_cut_loose(path) && strcmp(target, "/dev/null") != 0 &&
+			strcmp(target, "/proc") != 0 && strcmp(target, "/proc/1/oom_score_adj") != 0 &&
+			strncmp(target, "/memfd:", 7) != 0 && !is_own_file(path, target))
 			fail_msg("the agent holds %s as %s", target, entry->d_name);
 	}
 }
@@ -181,6 +210,17 @@ test_kernel_settings_cannot_be_written(void **state)
 	expect("hostname other 2>/dev/null || echo no", "no\n");
 }
 
+/* The limits bind the agent too, which has clone3; its commands have a filter more than it. */
+static void
+test_nobody_can_make_namespaces(void **state)
+{
+	(void)state;
+	expect("cd /proc/sys/user && cat max_user_namespaces max_net_namespaces max_mnt_namespaces", "0\n0\n0\n");
+	expect("(echo 9 > /proc/sys/user/max_user_namespaces) 2>/dev/null || echo refused", "refused\n");
+	expect("grep filters: /proc/1/status; grep filters: /proc/self/status",
+		"Seccomp_filters:\t1\nSeccomp_filters:\t2\n");
+}
+
 static void
 test_image_is_never_changed(void **state)
 {
@@ -215,6 +255,7 @@ main(void)
 		cmocka_unit_test(test_nothing_of_the_host_shows),
 		cmocka_unit_test(test_kernel_files_are_masked),
 		cmocka_unit_test(test_kernel_settings_cannot_be_written),
+		cmocka_unit_test(test_nobody_can_make_namespaces),
 		cmocka_unit_test(test_image_is_never_changed),
 		cmocka_unit_test(test_terminals_work_for_everybody),
 	};

@@ -67,13 +67,17 @@ open_shm(struct fixture *fixture)
 static struct config
 test_config(void)
 {
+	static char driver[] = "local";
+
 	return (struct config){
+		.driver = driver,
 		.auth_enabled = true,
 		.metrics_auth = true,
 		.api_keys = { 1, keys },
 		.max_connections = 100,
 		.max_header_bytes = 32 * 1024,
 		.max_body_bytes = 4096,
+		.body_memory_bytes = 64 * 1024,
 		.header_timeout_seconds = 10,
 		.body_timeout_seconds = 10,
 		.keepalive_timeout_seconds = 60,

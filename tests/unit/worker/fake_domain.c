@@ -3,17 +3,33 @@
 #include "fake_domain.h"
 
 #include "base/json.h"
-#include "domain/exec.h"
-#include "domain/job.h"
-#include "domain/sandbox.h"
+#include "domain/exec/exec.h"
+#include "domain/idempotency.h"
+#include "domain/job/job.h"
+#include "domain/exec/patch_spec.h"
+#include "domain/job/job_feed.h"
+#include "domain/job/job_output.h"
+#include "domain/job/job_stdin.h"
+#include "domain/sandbox/sandbox.h"
+#include "domain/sandbox/sandbox_ready.h"
 #include "domain/service.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 
+struct sandbox_ask {
+	sandbox_told_f *done;
+	void *arg;
+};
+
 struct sandbox_wait {
 	sandbox_wait_f *done;
+	void *arg;
+};
+
+struct sandbox_ready {
+	sandbox_ready_f *done;
 	void *arg;
 };
 
@@ -27,8 +43,28 @@ struct exec_submit {
 	void *arg;
 };
 
+struct job_feed {
+	const struct job_feed_ops *ops;
+	void *arg;
+};
+
+struct job_output {
+	const struct job_output_ops *ops;
+	void *arg;
+};
+
+struct job_stdin {
+	job_stdin_f *done;
+	void *arg;
+};
+
 struct fake fake;
+static struct job_feed feed;
+static struct job_output output;
+static struct job_stdin stdin_write;
+static struct sandbox_ask sandbox_ask;
 static struct sandbox_wait sandbox_wait;
+static struct sandbox_ready sandbox_ready;
 static struct job_wait job_wait;
 static struct exec_submit exec_submit_pending;
 static struct job_wait get;
@@ -82,9 +118,29 @@ service_create(const struct service_options *options, struct service **ret_servi
 }
 
 void
+service_on_redis(struct service *service, bool up)
+{
+	(void)service;
+	(void)up;
+}
+
+void
 service_free(struct service *service)
 {
 	(void)service;
+}
+
+void
+service_settle(struct service *service)
+{
+	(void)service;
+}
+
+uint32_t
+service_execs(const struct service *service)
+{
+	(void)service;
+	return 0;
 }
 
 uint32_t
@@ -134,17 +190,72 @@ sandbox_spec_read(const struct config *config, struct json_reader *reader, struc
 	json_reader_string(reader, "sandbox_id", 100, &ret_spec->id);
 }
 
-int
+void
 sandbox_create(struct service *service, const char *tenant, const struct sandbox_spec *spec,
-	struct sandbox_record *ret_record, bool *ret_existing, struct err *err)
+	sandbox_entered_f *done, void *arg)
+{
+	struct err err;
+
+	(void)service;
+	if (take_call(tenant, spec->id, &err) != 0) {
+		done(NULL, false, &err, arg);
+		return;
+	}
+	snprintf(fake.text, sizeof fake.text, "%s", spec->image);
+	done(&fake.record, false, NULL, arg);
+}
+
+bool
+sandbox_must_look(struct service *service, const char *tenant, const char *id)
 {
 	(void)service;
-	if (take_call(tenant, spec->id, err) != 0)
+	(void)tenant;
+	(void)id;
+	return fake.looks;
+}
+
+int
+sandbox_look_start(struct service *service, const char *tenant, const char *id, sandbox_told_f *done, void *arg,
+	struct sandbox_ask **ret_look, struct err *err)
+{
+	(void)service;
+	if (take_call(tenant, id, err) != 0)
 		return -1;
-	snprintf(fake.text, sizeof fake.text, "%s", spec->image);
-	*ret_record = fake.record;
-	*ret_existing = false;
+	sandbox_ask = (struct sandbox_ask){ done, arg };
+	fake.look_waits = true;
+	*ret_look = &sandbox_ask;
 	return 0;
+}
+
+void
+sandbox_look_cancel(struct sandbox_ask *look)
+{
+	(void)look;
+	fake.look_waits = false;
+	fake.cancelled++;
+}
+
+void
+fake_end_look(const struct err *why)
+{
+	fake.look_waits = false;
+	sandbox_ask.done(why, sandbox_ask.arg);
+}
+
+void
+sandbox_create_keyed(struct service *service, const char *tenant, const struct sandbox_spec *spec,
+	const struct idempotency_key *key, sandbox_created_f *done, void *arg)
+{
+	AUTO_JSON struct json_object *answer = NULL;
+	struct err err;
+
+	snprintf(fake.key, sizeof fake.key, "%s", key->name);
+	if (take_call(tenant, spec->id, &err) != 0) {
+		done(NULL, &err, arg);
+		return;
+	}
+	answer = sandbox_created_json(service, &fake.record);
+	done(answer, NULL, arg);
 }
 
 int
@@ -156,6 +267,15 @@ sandbox_get(struct service *service, const char *tenant, const char *id, struct 
 		return -1;
 	*ret_record = fake.record;
 	return 0;
+}
+
+void
+sandbox_measure(struct service *service, const struct sandbox_record *record, sandbox_measured_f *done, void *arg)
+{
+	struct json_object *json = sandbox_json(service, record);
+
+	json_object_object_add(json, "usage", NULL);
+	done(json, arg);
 }
 
 int
@@ -170,23 +290,27 @@ sandbox_list(struct service *service, const char *tenant, const struct sandbox_f
 	fake.limit = filter->limit;
 	fake.status = filter->status;
 	*ret_list = json_object_new_array();
-	json_object_array_add(*ret_list, sandbox_json(&fake.record));
+	json_object_array_add(*ret_list, sandbox_json(service, &fake.record));
 	snprintf(ret_cursor, 96, "%s", fake.cursor != NULL ? fake.cursor : "");
 	return 1;
 }
 
-int
-sandbox_patch(struct service *service, const char *tenant, const char *id, struct json_object *labels,
-	int64_t ttl_ms, int64_t idle_timeout_ms, struct sandbox_record *ret_record, struct err *err)
+void
+sandbox_patch(struct service *service, const char *tenant, const char *id, const struct sandbox_change *change,
+	sandbox_changed_f *done, void *arg)
 {
+	struct err err;
+
 	(void)service;
-	if (take_call(tenant, id, err) != 0)
-		return -1;
-	snprintf(fake.text, sizeof fake.text, "%s", labels != NULL ? json_text(labels, NULL) : "unchanged");
-	fake.ttl_ms = ttl_ms;
-	fake.idle_ms = idle_timeout_ms;
-	*ret_record = fake.record;
-	return 0;
+	if (take_call(tenant, id, &err) != 0) {
+		done(NULL, &err, arg);
+		return;
+	}
+	snprintf(fake.text, sizeof fake.text, "%s",
+		change->labels != NULL ? json_text(change->labels, NULL) : "unchanged");
+	fake.ttl_ms = change->ttl_ms;
+	fake.idle_ms = change->idle_timeout_ms;
+	done(&fake.record, NULL, arg);
 }
 
 int
@@ -196,11 +320,13 @@ sandbox_heartbeat(struct service *service, const char *tenant, const char *id, s
 	return take_call(tenant, id, err);
 }
 
-int
-sandbox_delete(struct service *service, const char *tenant, const char *id, struct err *err)
+void
+sandbox_delete(struct service *service, const char *tenant, const char *id, sandbox_told_f *done, void *arg)
 {
+	struct err err;
+
 	(void)service;
-	return take_call(tenant, id, err);
+	done(take_call(tenant, id, &err) != 0 ? &err : NULL, arg);
 }
 
 int
@@ -232,22 +358,64 @@ fake_end_sandbox_wait(const struct err *why)
 	sandbox_wait.done(why == NULL ? &fake.record : NULL, why, sandbox_wait.arg);
 }
 
+int
+sandbox_ready_start(struct service *service, const char *tenant, const char *id, sandbox_ready_f *done, void *arg,
+	struct sandbox_ready **ret_ready, struct err *err)
+{
+	(void)service;
+	if (take_call(tenant, id, err) != 0)
+		return -1;
+	sandbox_ready = (struct sandbox_ready){ done, arg };
+	fake.ready_waits = true;
+	*ret_ready = &sandbox_ready;
+	return 0;
+}
+
+void
+sandbox_ready_cancel(struct sandbox_ready *ready)
+{
+	(void)ready;
+	fake.ready_waits = false;
+	fake.cancelled++;
+}
+
+void
+fake_end_ready(const struct err *why)
+{
+	fake.ready_waits = false;
+	sandbox_ready.done(why == NULL ? 7 : UINT32_MAX, why == NULL ? &fake.record : NULL, why, sandbox_ready.arg);
+}
+
 struct json_object *
-sandbox_json(const struct sandbox_record *record)
+sandbox_json(const struct service *service, const struct sandbox_record *record)
 {
 	struct json_object *object = json_object_new_object();
 
+	(void)service;
 	json_object_object_add(object, "sandbox_id", json_object_new_string(record->id));
 	return object;
 }
 
 struct json_object *
-sandbox_created_json(const struct sandbox_record *record)
+sandbox_created_json(const struct service *service, const struct sandbox_record *record)
 {
-	struct json_object *object = sandbox_json(record);
+	struct json_object *object = sandbox_json(service, record);
 
 	json_object_object_add(object, "status", json_object_new_string("pending"));
 	return object;
+}
+
+/* --- keys --- */
+
+void
+idempotency_digest(const char *route, const char *id, struct json_object *body, const char *const *skipped,
+	char ret_digest[TEXT_SHA256_HEX_SIZE])
+{
+	(void)route;
+	(void)id;
+	(void)body;
+	(void)skipped;
+	snprintf(ret_digest, TEXT_SHA256_HEX_SIZE, "a digest");
 }
 
 /* --- exec --- */
@@ -270,6 +438,22 @@ exec_spec_read(const struct config *config, struct json_reader *reader, struct e
 }
 
 void
+patch_spec_read(const struct config *config, struct json_reader *reader, struct exec_spec *ret_spec)
+{
+	exec_spec_read(config, reader, ret_spec);
+	ret_spec->apply_patch = true;
+}
+
+struct json_object *
+patch_answer(struct json_object *job)
+{
+	struct json_object *answer = json_object_new_object();
+
+	json_object_object_add(answer, "answer", json_object_get(json_object_object_get(job, "status")));
+	return answer;
+}
+
+void
 exec_spec_fini(struct exec_spec *spec)
 {
 	free(spec->owned);
@@ -288,6 +472,7 @@ exec_submit(struct service *service, const char *tenant, const char *sandbox_id,
 		return;
 	}
 	snprintf(fake.text, sizeof fake.text, "%s", json_object_get_string(spec->command));
+	snprintf(fake.key, sizeof fake.key, "%s", spec->key != NULL ? spec->key->name : "");
 	if (!fake.defer) {
 		done(FAKE_JOB_ID, NULL, arg);
 		return;
@@ -310,6 +495,14 @@ fake_end_submit(const struct err *why)
 {
 	fake.submits = false;
 	exec_submit_pending.done(why == NULL ? FAKE_JOB_ID : NULL, why, exec_submit_pending.arg);
+}
+
+void
+exec_detach(struct service *service, const char *job_id)
+{
+	(void)service;
+	(void)job_id;
+	fake.detached++;
 }
 
 /* --- jobs --- */
@@ -410,6 +603,15 @@ job_cancel(struct service *service, const char *tenant, const char *job_id, job_
 }
 
 void
+job_leave(struct service *service, const char *tenant, const char *job_id)
+{
+	(void)service;
+	(void)tenant;
+	(void)job_id;
+	fake.left++;
+}
+
+void
 job_list(struct service *service, const char *tenant, const char *sandbox_id, uint32_t limit, job_done_f *done,
 	void *arg)
 {
@@ -424,4 +626,177 @@ job_list(struct service *service, const char *tenant, const char *sandbox_id, ui
 	}
 	json_object_array_add(jobs, make_job());
 	done(jobs, NULL, arg);
+}
+
+/* --- what jobs write and read --- */
+
+int
+job_feed_start(struct service *service, const char *tenant, const char *job_id, const int64_t offset[JOB_STREAMS],
+	const struct job_feed_ops *ops, void *arg, struct job_feed **ret_feed, struct err *err)
+{
+	(void)service;
+	if (take_call(tenant, job_id, err) != 0)
+		return -1;
+	memcpy(fake.offset, offset, sizeof fake.offset);
+	feed = (struct job_feed){ ops, arg };
+	fake.feeds = true;
+	*ret_feed = &feed;
+	return 0;
+}
+
+void
+job_feed_more(struct job_feed *one)
+{
+	(void)one;
+	fake.more++;
+}
+
+void
+job_feed_rest(struct job_feed *one)
+{
+	(void)one;
+}
+
+bool
+job_feed_holds(const struct job_feed *one)
+{
+	(void)one;
+	return false;
+}
+
+void
+job_feed_close(struct job_feed *one)
+{
+	(void)one;
+	fake.feeds = false;
+	fake.cancelled++;
+}
+
+void
+fake_feed_status(const char *status, uint32_t queue_position)
+{
+	feed.ops->status(status, queue_position, feed.arg);
+}
+
+void
+fake_feed_piece(int stream, int64_t offset, const char *text)
+{
+	struct job_feed_piece piece = {
+		.stream = (enum job_stream)stream, .offset = offset, .data = text, .len = strlen(text)
+	};
+
+	memcpy(piece.next, fake.offset, sizeof piece.next);
+	piece.next[stream] = fake.offset[stream] = offset + (int64_t)piece.len;
+	feed.ops->piece(&piece, feed.arg);
+	feed.ops->pause(feed.arg);
+}
+
+void
+fake_feed_quiet(void)
+{
+	feed.ops->quiet(feed.arg);
+}
+
+void
+fake_end_feed(const struct err *why)
+{
+	AUTO_JSON struct json_object *job = why == NULL ? make_job() : NULL;
+
+	fake.feeds = false;
+	feed.ops->end(job, why, feed.arg);
+}
+
+struct job_output *
+job_output_start(struct service *service, const char *tenant, const char *job_id, const struct job_output_ask *ask,
+	const struct job_output_ops *ops, void *arg, struct err *err)
+{
+	(void)service;
+	if (take_call(tenant, job_id, err) != 0)
+		return NULL;
+	fake.stream = (int)ask->stream;
+	fake.offset[0] = ask->offset;
+	fake.count = ask->limit;
+	output = (struct job_output){ ops, arg };
+	fake.outputs = true;
+	return &output;
+}
+
+void
+job_output_more(struct job_output *one)
+{
+	(void)one;
+	fake.more++;
+}
+
+void
+job_output_rest(struct job_output *one)
+{
+	(void)one;
+}
+
+void
+job_output_close(struct job_output *one)
+{
+	(void)one;
+	fake.outputs = false;
+	fake.cancelled++;
+}
+
+bool
+fake_output_open(int64_t length, int64_t bytes)
+{
+	struct job_output_info info = {
+		.offset = fake.offset[0], .length = length, .bytes = bytes, .status = fake.job_status
+	};
+
+	return output.ops->open(&info, output.arg);
+}
+
+void
+fake_output_piece(const void *data, size_t len)
+{
+	output.ops->piece(data, len, output.arg);
+}
+
+void
+fake_end_output(const struct err *why)
+{
+	fake.outputs = false;
+	output.ops->end(why, output.arg);
+}
+
+int
+job_stdin_start(struct service *service, const char *tenant, const struct job_stdin_ask *ask, job_stdin_f *done,
+	void *arg, struct job_stdin **ret_write, struct err *err)
+{
+	(void)service;
+	if (take_call(tenant, ask->job_id, err) != 0)
+		return -1;
+	snprintf(fake.text, sizeof fake.text, "%.*s", (int)(ask->len < 500 ? ask->len : 500),
+		ask->len > 0 ? (const char *)ask->data : "");
+	fake.write_len = ask->len;
+	fake.eof = ask->eof;
+	stdin_write = (struct job_stdin){ done, arg };
+	fake.writes = true;
+	*ret_write = &stdin_write;
+	return 0;
+}
+
+void
+job_stdin_cancel(struct job_stdin *write)
+{
+	(void)write;
+	fake.writes = false;
+	fake.cancelled++;
+}
+
+void
+fake_end_write(const struct err *why)
+{
+	struct job_stdin_result result = {
+		.accepted = (int64_t)fake.write_len, .bytes = (int64_t)fake.write_len + 10, .closed = fake.eof
+	};
+
+	fake.writes = false;
+	stdin_write.done(why == NULL ? &result : NULL, why, stdin_write.arg);
 }

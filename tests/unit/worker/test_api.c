@@ -5,6 +5,7 @@
 #include "api_fixture.h"
 #include "fake_domain.h"
 
+#include "base/err.h"
 #include "base/id.h"
 #include "ipc/shm.h"
 #include "worker/request.h"
@@ -193,6 +194,56 @@ test_an_empty_body_is_an_object_where_nothing_is_required(void **state)
 	assert_int_equal(fake.calls, 2);
 }
 
+/* len bytes of white space, of a body that has length. */
+static int
+begin_body(struct fixture *fixture, size_t length, size_t len)
+{
+	static char request[256 * 1024];
+	int fd = fixture_connect(fixture);
+	int head = snprintf(request, sizeof request,
+		"PATCH /sandboxes/box-1 HTTP/1.1\r\nHost: t\r\nX-API-Key: test-key\r\nContent-Length: %zu\r\n\r\n",
+		length);
+
+	memset(request + head, ' ', len);
+	request[(size_t)head + len] = '\0';
+	fixture_send(fd, request);
+	return fd;
+}
+
+static void
+expect_body(struct fixture *fixture, size_t len, int status, const char *code)
+{
+	int fd = begin_body(fixture, len, len);
+	AUTO_REPLY reply = fixture_reply(fixture, fd, false);
+
+	assert_problem(&reply, status, code);
+	close(fd);
+}
+
+static void
+test_bodies_hold_so_much_together(void **state)
+{
+	struct fixture *fixture = *state;
+	struct shm_scoreboard *board = shm_scoreboard(fixture->shm);
+	int held;
+
+	fixture->config.max_body_bytes = 200000;
+	fixture->config.body_memory_bytes = 50000;
+	held = begin_body(fixture, 100000, 60000);
+	while (fixture->api->body_bytes < 60000 - 16 * 1024)
+		fixture_run_once(fixture);
+	assert_int_equal(scoreboard_sum(board, METRIC_BODY_BYTES), fixture->api->body_bytes);
+	expect_body(fixture, 40000, 503, "unavailable");
+	expect_body(fixture, 10000, 422, "invalid_json");
+	close(held);
+	while (fixture->api->body_bytes > 0)
+		fixture_run_once(fixture);
+	expect_body(fixture, 100000, 422, "invalid_json");
+	assert_int_equal(fixture->api->body_bytes, 0);
+	assert_int_equal(scoreboard_sum(board, METRIC_BODY_BYTES), 0);
+	assert_int_equal(scoreboard_sum(board, METRIC_BODIES_REFUSED), 1);
+}
+
 static void
 test_a_body_over_the_limit_is_413(void **state)
 {
@@ -262,7 +313,7 @@ test_a_message_cut_inside_a_character_is_still_utf8(void **state)
 	AUTO_REPLY reply = fixture_call(*state, "GET", "/sandboxes/box-1", NULL);
 
 	assert_problem(&reply, 409, "conflict");
-	assert_string_equal(reply_text(&reply, "detail"), "half a letter: \xef\xbf\xbd");
+	assert_string_equal(reply_text(&reply, "detail"), "half a letter: ?");
 }
 
 static void
@@ -296,6 +347,48 @@ test_freeing_the_api_cancels_what_is_open(void **state)
 	assert_int_equal(fake.cancelled, 1);
 }
 
+/* Before its body is read, and whatever the route. */
+static void
+test_an_unknown_id_is_asked_for_first(void **state)
+{
+	struct fixture *fixture = *state;
+	struct err err;
+
+	fake.looks = true;
+	fixture_start(fixture, "PATCH", "/sandboxes/far", "{\"ttl_seconds\": 5}");
+	fixture_run_until(fixture, &fake.look_waits, true);
+	assert_string_equal(fake.id, "far");
+	assert_int_equal(fake.ttl_ms, 0);
+	fake_end_look(NULL);
+	AUTO_REPLY found = fixture_reply(fixture, fixture->client, false);
+	assert_int_equal(found.status, 200);
+	assert_int_equal(fake.ttl_ms, 5000);
+	fixture_start(fixture, "GET", "/sandboxes/far", NULL);
+	fixture_run_until(fixture, &fake.look_waits, true);
+	err_set(&err, ERR_UNAVAILABLE, "Redis is away");
+	fake_end_look(&err);
+	AUTO_REPLY away = fixture_reply(fixture, fixture->client, false);
+	assert_problem(&away, 503, "unavailable");
+	assert_string_equal(reply_header(&away, "Retry-After"), "1");
+	fake_fail(ERR_UNAVAILABLE, "Redis is away");
+	AUTO_REPLY refused = fixture_call(fixture, "GET", "/sandboxes/far", NULL);
+	assert_problem(&refused, 503, "unavailable");
+}
+
+static void
+test_who_leaves_meanwhile_asks_no_more(void **state)
+{
+	struct fixture *fixture = *state;
+
+	fake.looks = true;
+	fixture_start(fixture, "GET", "/sandboxes/far", NULL);
+	fixture_run_until(fixture, &fake.look_waits, true);
+	close(fixture->client);
+	fixture->client = -1;
+	fixture_run_until(fixture, &fake.look_waits, false);
+	assert_int_equal(fake.cancelled, 1);
+}
+
 #define API_TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int
@@ -303,6 +396,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_request_id_is_sane_by_length_and_alphabet),
+		API_TEST(test_an_unknown_id_is_asked_for_first),
+		API_TEST(test_who_leaves_meanwhile_asks_no_more),
 		API_TEST(test_a_sane_request_id_is_echoed_and_another_replaced),
 		API_TEST(test_open_routes_need_no_key_and_others_do),
 		API_TEST(test_settings_open_metrics_or_everything),
@@ -312,6 +407,7 @@ main(void)
 		API_TEST(test_a_body_must_be_a_json_object),
 		API_TEST(test_an_empty_body_is_an_object_where_nothing_is_required),
 		API_TEST(test_a_body_over_the_limit_is_413),
+		API_TEST(test_bodies_hold_so_much_together),
 		API_TEST(test_what_the_codec_refuses_is_an_error_like_any_other),
 		API_TEST(test_requests_and_answers_are_counted),
 		API_TEST(test_an_internal_error_tells_nothing_of_the_inside),

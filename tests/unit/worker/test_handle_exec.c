@@ -138,6 +138,7 @@ test_a_wait_refused_after_the_job_was_recorded_still_answers_the_job(void **stat
 	assert_int_equal(reply.status, 200);
 	assert_string_equal(reply_text(&reply, "job_id"), FAKE_JOB_ID);
 	assert_string_equal(reply_text(&reply, "status"), "running");
+	assert_int_equal(fake.left, 0);
 }
 
 static void
@@ -178,6 +179,7 @@ test_a_client_that_leaves_ends_only_its_waits(void **state)
 	fixture_run_until(fixture, &fake.job_waits, false);
 	assert_int_equal(fake.cancelled, 2);
 	assert_int_equal(fake.calls, 3); /* two submits, one wait: no job was cancelled */
+	assert_int_equal(fake.left, 1); /* the one that was recorded */
 }
 
 static void
@@ -325,6 +327,73 @@ test_a_big_job_arrives_whole(void **state)
 	assert_int_equal(head.body_len, 0);
 }
 
+static struct reply
+exec_with_keys(struct fixture *fixture, const char *key_lines)
+{
+	static const char body[] = "{\"command\":\"ls\"}";
+	char text[2048];
+
+	if (fixture->client < 0)
+		fixture->client = fixture_connect(fixture);
+	snprintf(text, sizeof text,
+		"POST " EXEC " HTTP/1.1\r\nHost: test\r\nX-API-Key: test-key\r\n%s"
+		"Content-Length: %zu\r\n\r\n%s",
+		key_lines, strlen(body), body);
+	fixture_send(fixture->client, text);
+	return fixture_reply(fixture, fixture->client, false);
+}
+
+static void
+test_the_key_is_handed_on_as_it_came(void **state)
+{
+	char longest[300] = "", lines[400];
+
+	AUTO_REPLY reply = exec_with_keys(*state, "idempotency-key:  a \"b\" ~  \r\n");
+	assert_int_equal(reply.status, 200);
+	assert_string_equal(fake.key, "a \"b\" ~");
+	memset(longest, 'k', 255);
+	snprintf(lines, sizeof lines, "Idempotency-Key: %s\r\n", longest);
+	AUTO_REPLY most = exec_with_keys(*state, lines);
+	assert_int_equal(most.status, 200);
+	assert_string_equal(fake.key, longest);
+	AUTO_REPLY none = exec_with_keys(*state, "");
+	assert_int_equal(none.status, 200);
+	assert_string_equal(fake.key, "");
+}
+
+static void
+test_a_wrong_key_is_422_and_starts_nothing(void **state)
+{
+	static const char *const wrong[] = { "Idempotency-Key:\r\n", "Idempotency-Key: a\xc3\xa4\r\n",
+		"Idempotency-Key: a\tb\r\n", "Idempotency-Key: a\r\nidempotency-key: a\r\n", NULL };
+	char lines[400] = "Idempotency-Key: ";
+
+	for (int i = 0; i < 5; i++) {
+		if (wrong[i] == NULL) {
+			memset(lines + strlen(lines), 'k', 256);
+			strcat(lines, "\r\n");
+		}
+		AUTO_REPLY reply = exec_with_keys(*state, wrong[i] != NULL ? wrong[i] : lines);
+
+		assert_problem(&reply, 422, "invalid_request");
+		assert_fault(&reply, "header", "Idempotency-Key");
+	}
+	assert_int_equal(fake.calls, 0);
+}
+
+static void
+test_a_key_of_another_request_or_lost_outcome(void **state)
+{
+	fake_fail(ERR_KEY_CONFLICT, "because");
+	AUTO_REPLY conflict = exec_with_keys(*state, "Idempotency-Key: k\r\n");
+
+	assert_problem(&conflict, 409, "idempotency_conflict");
+	fake_fail(ERR_OUTCOME_LOST, "because");
+	AUTO_REPLY lost = exec_with_keys(*state, "Idempotency-Key: k\r\n");
+
+	assert_problem(&lost, 410, "outcome_lost");
+}
+
 #define API_TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int
@@ -349,6 +418,9 @@ main(void)
 		API_TEST(test_the_jobs_of_a_sandbox_are_listed),
 		API_TEST(test_a_late_answer_to_a_client_that_left_is_dropped),
 		API_TEST(test_a_big_job_arrives_whole),
+		API_TEST(test_the_key_is_handed_on_as_it_came),
+		API_TEST(test_a_wrong_key_is_422_and_starts_nothing),
+		API_TEST(test_a_key_of_another_request_or_lost_outcome),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

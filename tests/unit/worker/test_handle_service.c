@@ -76,7 +76,7 @@ test_resources_or_why_not(void **state)
 static void
 assert_well_formed(const char *text)
 {
-	char family[128] = "", seen[16384] = "";
+	char family[128] = "", seen[16384] = "", type[16] = "";
 
 	for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1) {
 		char name[128], quoted[136];
@@ -86,10 +86,12 @@ assert_well_formed(const char *text)
 			assert_null(strstr(seen, quoted));
 			strncat(seen, quoted, sizeof seen - strlen(seen) - 1);
 			strcpy(family, name);
-		} else if (sscanf(line, "# TYPE %127s", name) == 1) {
+		} else if (sscanf(line, "# TYPE %127s %15s", name, type) == 2) {
 			assert_string_equal(name, family);
 		} else {
 			snprintf(name, sizeof name, "%.*s", (int)strcspn(line, "{ "), line);
+			if (strcmp(type, "summary") == 0)
+				name[strlen(family)] = '\0'; /* _sum, _count */
 			assert_string_equal(name, family);
 		}
 	}

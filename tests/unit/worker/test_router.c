@@ -28,6 +28,7 @@ STAND_IN(handle_health)
 STAND_IN(handle_ready)
 STAND_IN(handle_resources)
 STAND_IN(handle_metrics)
+STAND_IN(handle_openapi)
 STAND_IN(handle_sandbox_create)
 STAND_IN(handle_sandbox_list)
 STAND_IN(handle_sandbox_get)
@@ -35,11 +36,27 @@ STAND_IN(handle_sandbox_patch)
 STAND_IN(handle_sandbox_delete)
 STAND_IN(handle_sandbox_wait)
 STAND_IN(handle_sandbox_heartbeat)
+STAND_IN(handle_archive_put)
+STAND_IN(handle_archive_get)
 STAND_IN(handle_exec)
+STAND_IN(handle_patch)
+STAND_IN(handle_file_put)
+STAND_IN(handle_file_get)
+STAND_IN(handle_file_stat)
+STAND_IN(handle_file_list)
+STAND_IN(handle_file_delete)
+STAND_IN(handle_file_upload)
+STAND_IN(handle_file_download)
+STAND_IN(handle_file_mkdir)
+STAND_IN(handle_file_move)
 STAND_IN(handle_job_list)
 STAND_IN(handle_job_get)
 STAND_IN(handle_job_wait)
 STAND_IN(handle_job_cancel)
+STAND_IN(handle_job_output)
+STAND_IN(handle_job_stream)
+STAND_IN(handle_job_stdin)
+STAND_IN(handle_pty)
 
 #define UUID "0b0e7a52-6f3c-4c5b-9d0a-0123456789ab"
 
@@ -75,6 +92,7 @@ test_each_route_finds_its_handler(void **state)
 		{ HTTP_GET, "/ready", handle_ready, ROUTE_OPEN },
 		{ HTTP_GET, "/resources", handle_resources, ROUTE_KEY },
 		{ HTTP_GET, "/metrics", handle_metrics, ROUTE_METRICS },
+		{ HTTP_GET, "/openapi.json", handle_openapi, ROUTE_KEY },
 		{ HTTP_POST, "/sandboxes", handle_sandbox_create, ROUTE_KEY },
 		{ HTTP_GET, "/sandboxes", handle_sandbox_list, ROUTE_KEY },
 		{ HTTP_GET, "/sandboxes/a1", handle_sandbox_get, ROUTE_KEY },
@@ -82,11 +100,27 @@ test_each_route_finds_its_handler(void **state)
 		{ HTTP_DELETE, "/sandboxes/a1", handle_sandbox_delete, ROUTE_KEY },
 		{ HTTP_GET, "/sandboxes/a1/wait", handle_sandbox_wait, ROUTE_KEY },
 		{ HTTP_POST, "/sandboxes/a1/heartbeat", handle_sandbox_heartbeat, ROUTE_KEY },
+		{ HTTP_PUT, "/sandboxes/a1/archive", handle_archive_put, ROUTE_KEY },
+		{ HTTP_GET, "/sandboxes/a1/archive", handle_archive_get, ROUTE_KEY },
 		{ HTTP_POST, "/sandboxes/a1/exec", handle_exec, ROUTE_KEY },
+		{ HTTP_POST, "/sandboxes/a1/apply_patch", handle_patch, ROUTE_KEY },
+		{ HTTP_POST, "/sandboxes/a1/files", handle_file_upload, ROUTE_KEY },
+		{ HTTP_GET, "/sandboxes/a1/files", handle_file_download, ROUTE_KEY },
+		{ HTTP_DELETE, "/sandboxes/a1/files", handle_file_delete, ROUTE_KEY },
+		{ HTTP_PUT, "/sandboxes/a1/files/raw", handle_file_put, ROUTE_KEY },
+		{ HTTP_GET, "/sandboxes/a1/files/raw", handle_file_get, ROUTE_KEY },
+		{ HTTP_GET, "/sandboxes/a1/files/list", handle_file_list, ROUTE_KEY },
+		{ HTTP_GET, "/sandboxes/a1/files/stat", handle_file_stat, ROUTE_KEY },
+		{ HTTP_POST, "/sandboxes/a1/files/mkdir", handle_file_mkdir, ROUTE_KEY },
+		{ HTTP_POST, "/sandboxes/a1/files/move", handle_file_move, ROUTE_KEY },
 		{ HTTP_GET, "/sandboxes/a1/jobs", handle_job_list, ROUTE_KEY },
 		{ HTTP_GET, "/jobs/" UUID, handle_job_get, ROUTE_KEY },
 		{ HTTP_GET, "/jobs/" UUID "/wait", handle_job_wait, ROUTE_KEY },
 		{ HTTP_POST, "/jobs/" UUID "/cancel", handle_job_cancel, ROUTE_KEY },
+		{ HTTP_GET, "/jobs/" UUID "/output", handle_job_output, ROUTE_KEY },
+		{ HTTP_GET, "/jobs/" UUID "/stream", handle_job_stream, ROUTE_KEY },
+		{ HTTP_POST, "/jobs/" UUID "/stdin", handle_job_stdin, ROUTE_KEY },
+		{ HTTP_GET, "/sandboxes/box-1/exec/pty", handle_pty, ROUTE_SOCKET },
 	};
 
 	(void)state;
