@@ -24,6 +24,14 @@ answer_json(struct http_exchange *exchange, int status, struct json_object *body
 }
 
 void
+answer_body(struct http_exchange *exchange, struct evbuffer *body)
+{
+	http_exchange_on_gone(exchange, NULL, NULL);
+	http_exchange_respond(exchange, 200, answer_type, body);
+	evbuffer_free(body);
+}
+
+void
 answer_job(struct http_exchange *exchange, const struct job *job)
 {
 	struct evbuffer *body = evbuffer_new();
@@ -31,9 +39,7 @@ answer_job(struct http_exchange *exchange, const struct job *job)
 	if (body == NULL)
 		abort();
 	job_write(job, body);
-	http_exchange_on_gone(exchange, NULL, NULL);
-	http_exchange_respond(exchange, 200, answer_type, body);
-	evbuffer_free(body);
+	answer_body(exchange, body);
 }
 
 void

@@ -22,7 +22,8 @@
 #define MCL_ONFAULT 4
 #endif
 
-enum { INIT_REAP_ROUND = 256, INIT_TERM_MS = 1000 };
+/* Only two signals are read, and each is pending once at most: a third place tells that there are no more. */
+enum { INIT_SIGNALS = 3, INIT_REAP_ROUND = 256, INIT_TERM_MS = 1000 };
 
 struct init {
 	struct init_options options;
@@ -37,22 +38,31 @@ void
 init_early(void)
 {
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
-	struct sigaction ignore = { .sa_handler = SIG_IGN }, normal = { .sa_handler = SIG_DFL };
 	sigset_t set;
 
 	sigfillset(&set);
 	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
 		sigdelset(&set, faults[i]);
 	sigprocmask(SIG_SETMASK, &set, NULL);
-	sigaction(SIGPIPE, &ignore, NULL);
-	sigaction(SIGCHLD, &normal, NULL);
-	sigaction(SIGTERM, &normal, NULL);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	/* Started from a descriptor it would be called after that. */
 	prctl(PR_SET_NAME, "orchard-agent", 0, 0, 0);
 	if (getpid() != 1)
 		prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	mlockall(MCL_CURRENT | MCL_ONFAULT);
+}
+
+int
+init_limit_commands(int64_t capabilities, struct err *err)
+{
+	for (int number = 0; capabilities >= 0 && number < 63; number++) {
+		if ((capabilities >> number & 1) != 0 || prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0)
+			continue;
+		if (errno == EINVAL) /* beyond the last that this kernel knows */
+			return 0;
+		return err_set_errno(err, errno, "take capability %d from commands", number);
+	}
+	return 0;
 }
 
 static void
@@ -104,12 +114,16 @@ static void
 init_on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct init *init = arg;
-	struct signalfd_siginfo info;
+	struct signalfd_siginfo infos[INIT_SIGNALS];
+	ssize_t got;
 
 	(void)what;
-	while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
-		if (info.ssi_signo == SIGTERM)
-			init_on_term(init, &info);
+	do {
+		got = read(fd, infos, sizeof infos);
+		for (ssize_t i = 0; i < got / (ssize_t)sizeof infos[0]; i++)
+			if (infos[i].ssi_signo == SIGTERM)
+				init_on_term(init, &infos[i]);
+	} while (got == (ssize_t)sizeof infos);
 	init_reap(init);
 }
 

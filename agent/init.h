@@ -1,7 +1,7 @@
 /*
  * init.h - the duties of PID 1: every child is waited for, TERM from outside is obeyed.
  *
- * Signals are blocked and read as data; there are no handlers. SIGTERM counts as
+ * Signals are blocked (SIGPIPE too) and read as data; there are no handlers. SIGTERM counts as
  * PID 1 only when it comes from outside the sandbox's PID namespace (its sender
  * has no number here), so user code cannot stop the agent.
  */
@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 
+#include <stdint.h>
 #include <sys/types.h>
 
 struct err;
@@ -31,6 +32,8 @@ struct init_options {
 
 /* Before anything else: blocks signals, hides memory from other processes, adopts orphans when not PID 1. */
 void init_early(void);
+/* Their bounding set becomes these (a bit each), where the agent was given more; -1: stays. */
+int init_limit_commands(int64_t capabilities, struct err *err) MUSTCHECK;
 int init_create(const struct init_options *options, struct init **ret_init, struct err *err) MUSTCHECK;
 void init_free(struct init *init);
 

@@ -3,6 +3,7 @@
 #include "agent/job.h"
 
 #include "base/alloc.h"
+#include "agent/feed.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -13,6 +14,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A watcher takes only itself off, so the next one stays the next. */
+static void
+job_on_add(void *arg)
+{
+	struct job *job = arg;
+	struct job_watcher *watcher = TAILQ_FIRST(&job->watchers);
+
+	while (watcher != NULL) {
+		struct job_watcher *next = TAILQ_NEXT(watcher, link);
+
+		watcher->on_output(job, watcher->arg);
+		watcher = next;
+	}
+}
 
 struct job *
 job_create(const char *id, const char *lane, int64_t fence, size_t max_output)
@@ -26,13 +42,42 @@ job_create(const char *id, const char *lane, int64_t fence, size_t max_output)
 	job->started_at = clock_wall();
 	output_init(&job->out, max_output);
 	output_init(&job->err, max_output);
+	job->out.on_add = job->err.on_add = job_on_add;
+	job->out.on_add_arg = job->err.on_add_arg = job;
 	TAILQ_INIT(&job->waiters);
+	TAILQ_INIT(&job->watchers);
 	return job;
+}
+
+void
+job_spool_to(struct job *job, struct spool_store *store, uint64_t max)
+{
+	output_spool_to(&job->out, store, max);
+	output_spool_to(&job->err, store, max);
+}
+
+void
+job_hold(struct job *job, int64_t grace_ms)
+{
+	if (grace_ms == 0)
+		return;
+	hold_init(&job->hold, grace_ms);
+	output_hold(&job->out, &job->hold);
+	output_hold(&job->err, &job->hold);
+}
+
+static void
+job_free_feed(struct job *job)
+{
+	if (job->feed != NULL)
+		feed_free(job->feed);
+	job->feed = NULL;
 }
 
 void
 job_free(struct job *job)
 {
+	job_free_feed(job);
 	output_fini(&job->out);
 	output_fini(&job->err);
 	free(job->error);
@@ -69,6 +114,26 @@ job_unwait(struct job *job, struct job_waiter *waiter)
 }
 
 void
+job_watch(struct job *job, struct job_watcher *watcher)
+{
+	TAILQ_INSERT_TAIL(&job->watchers, watcher, link);
+}
+
+void
+job_unwatch(struct job *job, struct job_watcher *watcher)
+{
+	TAILQ_REMOVE(&job->watchers, watcher, link);
+}
+
+void
+job_leave_memory(struct job *job, struct spool_store *store)
+{
+	output_leave_memory(&job->out, store);
+	output_leave_memory(&job->err, store);
+	job_free_feed(job);
+}
+
+void
 job_refuse(struct job *job, int exit_code, const char *format, ...)
 {
 	char text[512];
@@ -77,6 +142,7 @@ job_refuse(struct job *job, int exit_code, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
+	text_utf8_mend(text);
 	job->verdict = JOB_NEVER_STARTED;
 	job->exit_code = exit_code;
 	free(job->error);
@@ -103,6 +169,8 @@ job_verdict_name(enum job_verdict verdict)
 		return "timed_out";
 	case JOB_OOM_KILLED:
 		return "oom_killed";
+	case JOB_DISK_FULL:
+		return "disk_full";
 	case JOB_CANCELED:
 		return "canceled";
 	case JOB_NEVER_STARTED:

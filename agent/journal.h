@@ -5,7 +5,7 @@
  * acknowledged one is dropped, but its id is remembered in a ring, so that a
  * retry that comes too late is refused and not run. When the journal is full of
  * what nobody acknowledged, new jobs are refused; only what ended more than an
- * hour ago gives way.
+ * hour ago gives way. Output in spools outlives that in the archive.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef ORCHARD_AGENT_JOURNAL_H
@@ -17,23 +17,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct archive;
 struct job;
 struct journal;
 
 enum { JOURNAL_FORGOTTEN_IDS = 4096, JOURNAL_STALE_MS = 3600 * 1000 };
 
-struct journal *journal_create(int64_t max_jobs, int64_t max_bytes);
+/* archive: where jobs with spools go; stays the caller's; NULL: nowhere. */
+struct journal *journal_create(int64_t max_jobs, int64_t max_bytes, struct archive *archive);
 void journal_free(struct journal *journal); /* and its jobs */
 
 /* Makes room for one more; false when there is none. */
 bool journal_make_room(struct journal *journal, int64_t now_boot_ms) MUSTCHECK;
 void journal_add(struct journal *journal, struct job *job);
 struct job *journal_find(const struct journal *journal, const uint8_t id[16]); /* NULL: none */
+/* That job, or what the archive has of it. */
+struct job *journal_find_output(const struct journal *journal, const uint8_t id[16]);
 /* To be called once when a job has ended: its outputs count from then on. */
 void journal_on_end(struct journal *journal, struct job *job);
 /* Forgets an ended job; a running or unknown one stays as it is. */
 void journal_ack(struct journal *journal, const uint8_t id[16]);
-/* It was here and was dropped. */
+/* An id that never came will not be run when it comes. */
+void journal_bar(struct journal *journal, const uint8_t id[16]);
+/* It was here and was dropped, or it was barred. */
 bool journal_is_forgotten(const struct journal *journal, const uint8_t id[16]);
 
 size_t journal_jobs(const struct journal *journal);

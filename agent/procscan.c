@@ -1,4 +1,4 @@
-/* procscan.c - one pass over /proc, then the closure of "child of a member". */
+/* procscan.c - one pass over /proc; then, for each command, the closure of "child of a member". */
 /* SPDX-License-Identifier: MIT */
 #include "agent/procscan.h"
 
@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/id.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,12 +19,14 @@ enum { PROCSCAN_MAX_ENVIRON = 1 << 20 };
 
 struct procscan_entry {
 	pid_t pid, parent, session;
-	bool member;
+	struct procscan_entry *above; /* the parent, where it is listed */
+	char job_id[ID_UUID_SIZE]; /* of an orphan, once it was looked for; "" names none */
+	bool looked, member;
 };
 
 struct procscan {
 	int proc_fd;
-	struct procscan_entry *entries;
+	struct procscan_entry *entries; /* by pid */
 	size_t count, size;
 };
 
@@ -70,31 +73,82 @@ procscan_load(struct procscan *scan)
 	return 0;
 }
 
-static bool
-procscan_is_member(const struct procscan *scan, pid_t pid)
+static int
+procscan_compare(const void *left, const void *right)
 {
-	for (size_t i = 0; i < scan->count; i++)
-		if (scan->entries[i].pid == pid)
-			return scan->entries[i].member;
-	return false;
+	const struct procscan_entry *a = left, *b = right;
+
+	return (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+static void
+procscan_link(struct procscan *scan)
+{
+	if (scan->count > 0)
+		qsort(scan->entries, scan->count, sizeof *scan->entries, procscan_compare);
+	for (size_t i = 0; i < scan->count; i++) {
+		struct procscan_entry wanted = { .pid = scan->entries[i].parent };
+
+		scan->entries[i].above = bsearch(
+			&wanted, scan->entries, scan->count, sizeof wanted, procscan_compare);
+	}
+}
+
+struct procscan *
+procscan_take(int proc_fd)
+{
+	struct procscan *scan = alloc_zero(1, sizeof *scan);
+
+	scan->proc_fd = proc_fd;
+	if (proc_fd < 0 || procscan_load(scan) < 0) {
+		procscan_free(scan);
+		return NULL;
+	}
+	procscan_link(scan);
+	return scan;
+}
+
+void
+procscan_free(struct procscan *scan)
+{
+	if (scan != NULL)
+		free(scan->entries);
+	free(scan);
+}
+
+static void
+procscan_look(const struct procscan *scan, struct procscan_entry *entry)
+{
+	static const char marker[] = PROCSCAN_MARKER "=";
+	AUTO_FREE char *text = NULL;
+	struct err ignored;
+	char path[32];
+	size_t len;
+
+	entry->looked = true;
+	snprintf(path, sizeof path, "%d/environ", (int)entry->pid);
+	if (file_read_at(scan->proc_fd, path, PROCSCAN_MAX_ENVIRON, &text, &len, &ignored) < 0)
+		return;
+	for (size_t at = 0; at < len; at += strlen(text + at) + 1) {
+		const char *id;
+
+		if (strncmp(text + at, marker, sizeof marker - 1) != 0)
+			continue;
+		id = text + at + sizeof marker - 1;
+		if (strlen(id) < sizeof entry->job_id)
+			memcpy(entry->job_id, id, strlen(id));
+		return;
+	}
 }
 
 static bool
-procscan_is_marked(const struct procscan *scan, pid_t pid, const char *job_id)
+procscan_is_marked(const struct procscan *scan, struct procscan_entry *entry, const char *job_id)
 {
-	AUTO_FREE char *text = NULL;
-	struct err ignored;
-	char path[32], marker[96];
-	size_t len;
-
-	snprintf(path, sizeof path, "%d/environ", (int)pid);
-	if (file_read_at(scan->proc_fd, path, PROCSCAN_MAX_ENVIRON, &text, &len, &ignored) < 0)
+	if (entry->parent != getpid())
 		return false;
-	snprintf(marker, sizeof marker, "%s=%s", PROCSCAN_MARKER, job_id);
-	for (size_t at = 0; at < len; at += strlen(text + at) + 1)
-		if (strcmp(text + at, marker) == 0)
-			return true;
-	return false;
+	if (!entry->looked)
+		procscan_look(scan, entry);
+	return strcmp(entry->job_id, job_id) == 0;
 }
 
 static void
@@ -107,40 +161,35 @@ procscan_close(struct procscan *scan)
 		for (size_t i = 0; i < scan->count; i++) {
 			struct procscan_entry *entry = &scan->entries[i];
 
-			if (!entry->member && procscan_is_member(scan, entry->parent))
+			if (!entry->member && entry->above != NULL && entry->above->member)
 				entry->member = changed = true;
 		}
 	}
 }
 
 int
-procscan_signal(int proc_fd, pid_t leader, const char *job_id, int sig)
+procscan_signal(struct procscan *scan, pid_t leader, const char *job_id, int sig)
 {
-	struct procscan scan = { .proc_fd = proc_fd };
 	int count = 0;
 
-	if (leader > 1 && sig != 0)
-		kill(-leader, sig);
-	if (leader > 1 && sig == SIGTERM)
-		kill(-leader, SIGCONT);
-	if (proc_fd < 0 || leader <= 1 || procscan_load(&scan) < 0)
-		return -1;
-	for (size_t i = 0; i < scan.count; i++) {
-		struct procscan_entry *entry = &scan.entries[i];
+	for (size_t i = 0; i < scan->count; i++) {
+		struct procscan_entry *entry = &scan->entries[i];
 
 		entry->member = entry->session == leader || entry->pid == leader ||
-			(entry->parent == getpid() && procscan_is_marked(&scan, entry->pid, job_id));
+			procscan_is_marked(scan, entry, job_id);
 	}
-	procscan_close(&scan);
-	for (size_t i = 0; i < scan.count; i++) {
-		if (!scan.entries[i].member)
+	procscan_close(scan);
+	for (size_t i = 0; i < scan->count; i++) {
+		if (!scan->entries[i].member)
 			continue;
 		count++;
+		/* Its group was told: a trap that is over would run once more. */
+		if (sig == SIGTERM && getpgid(scan->entries[i].pid) == leader)
+			continue;
 		if (sig != 0)
-			kill(scan.entries[i].pid, sig);
+			kill(scan->entries[i].pid, sig);
 		if (sig == SIGTERM)
-			kill(scan.entries[i].pid, SIGCONT);
+			kill(scan->entries[i].pid, SIGCONT);
 	}
-	free(scan.entries);
 	return count;
 }

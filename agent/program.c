@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/program.h"
 
+#include "agent/login.h"
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/file.h"
@@ -16,23 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* dash takes only one-digit descriptors; start files of a login shell may use the low ones themselves. */
-enum { PROGRAM_FD_SCRIPT = 3, PROGRAM_FD_STDIN = 4, PROGRAM_FD_LOGIN_SCRIPT = 200, PROGRAM_FD_LOGIN_STDIN = 201 };
+enum { PROGRAM_FD_SCRIPT = 3 };
 
 /* The evaluated text starts on the line of the prologue, so line numbers stay right. */
 static const char bash_script[] = "IFS= read -r -d '' o <&3; eval \"exec 3<&-; unset -v o; $o\"";
-static const char sh_script[] = "eval \"exec 3<&-; $(cat <&3)\"";
-static const char sh_login_script[] = "exec <&4 4<&-; eval \"exec 3<&-; $(cat <&3)\"";
-
-/* ~/.bashrc is read here unless the profile that bash has just read mentions it outside a comment. */
-#define LOGIN_BASHRC                                                                                               \
-	"for o in ~/.bash_profile ~/.bash_login ~/.profile; do [[ -r $o ]] && break; done; "                       \
-	"if [[ -r $o && $(<\"$o\") =~ (^|$'\\n')[^#$'\\n']*bashrc ]]; then unset -v o; else unset -v o; "          \
-	"[[ -r ~/.bashrc ]] && . ~/.bashrc; fi; "
-#define LOGIN_EVAL                                                                                                 \
-	"IFS= read -r -d '' o <&200; exec 200<&-; "                                                                \
-	"(set +H; exec <&201 201<&-; eval \"unset -v o; $o\")"
-static const char login_script[] = LOGIN_BASHRC LOGIN_EVAL;
+static const char sh_script[] = "eval \"exec 3<&-; $(command -p cat <&3)\"";
 
 int
 program_memory_file(const void *data, size_t len)
@@ -58,7 +47,7 @@ program_is_executable(const char *root, const char *path)
 	return stat(full, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111) != 0;
 }
 
-static const char *
+const char *
 program_find_shell(const char *root, bool *ret_is_bash)
 {
 	static const char *const shells[] = { "/bin/bash", "/usr/bin/bash", "/bin/sh", "/usr/bin/sh", "/bin/ash" };
@@ -122,26 +111,27 @@ program_hand_over(struct program *program, const char *text, size_t len, int tar
 	return 0;
 }
 
+/* A NUL ends the text, so that reading even an empty one moves the position in the file. */
 static int
-program_login_bash(const struct program_request *request, struct program *program, struct err *err)
+program_login(const struct program_request *request, bool is_bash, struct program *program, struct err *err)
 {
-	struct json_object *command = request->command;
+	const char *text = json_object_get_string(request->command);
+	size_t len = (size_t)json_object_get_string_len(request->command), at = 1;
 
-	program->argv[1] = alloc_string("-l");
-	program->argv[2] = alloc_string("-i");
-	program->argv[3] = alloc_string("-c");
-	program->argv[4] = alloc_string(login_script);
-	program->tty_noise = true;
-	program->stdin_target = PROGRAM_FD_LOGIN_STDIN;
-	return program_hand_over(program, json_object_get_string(command),
-		(size_t)json_object_get_string_len(command), PROGRAM_FD_LOGIN_SCRIPT, err);
+	program->argv[at++] = alloc_string("-l");
+	if (is_bash)
+		program->argv[at++] = alloc_string("-i");
+	program->argv[at++] = alloc_string("-c");
+	program->argv[at] = login_script(is_bash, request->cwd);
+	program->login = true;
+	return program_hand_over(program, text, len + 1, is_bash ? LOGIN_FD_BASH : LOGIN_FD_SH, err);
 }
 
 static int
 program_shell(const struct program_request *request, struct program *program, struct err *err)
 {
 	const char *text = json_object_get_string(request->command);
-	size_t len = (size_t)json_object_get_string_len(request->command), at = 1;
+	size_t len = (size_t)json_object_get_string_len(request->command);
 	bool is_bash = false;
 	const char *shell = program_find_shell(request->root, &is_bash);
 
@@ -151,21 +141,15 @@ program_shell(const struct program_request *request, struct program *program, st
 	program->paths[0] = alloc_string(shell);
 	program->argv = program_strings(5);
 	program->argv[0] = alloc_string(is_bash ? "bash" : "sh");
-	if (request->login_shell && is_bash)
-		return program_login_bash(request, program, err);
-	if (request->login_shell) {
-		program->argv[at++] = alloc_string("-l");
-		program->stdin_target = PROGRAM_FD_STDIN;
-	}
-	program->argv[at++] = alloc_string("-c");
-	if (len <= PROGRAM_MAX_ARGUMENT && !request->login_shell) {
-		program->argv[at++] = alloc_string("--"); /* the text may begin with "-" or "+" */
-		program->argv[at] = alloc_string(text);
+	if (request->login_shell)
+		return program_login(request, is_bash, program, err);
+	program->argv[1] = alloc_string("-c");
+	if (len <= PROGRAM_MAX_ARGUMENT) {
+		program->argv[2] = alloc_string("--"); /* the text may begin with "-" or "+" */
+		program->argv[3] = alloc_string(text);
 		return 0;
 	}
-	program->argv[at] = alloc_string(request->login_shell ? sh_login_script
-			: is_bash                             ? bash_script
-							      : sh_script);
+	program->argv[2] = alloc_string(is_bash ? bash_script : sh_script);
 	return program_hand_over(program, text, len, PROGRAM_FD_SCRIPT, err);
 }
 
@@ -184,6 +168,17 @@ program_prepare(const struct program_request *request, struct program *ret_progr
 	return 0;
 }
 
+void
+program_own(const char *option, struct program *ret_program)
+{
+	*ret_program = (struct program){ .script_fd = -1 };
+	ret_program->paths = program_strings(1);
+	ret_program->paths[0] = alloc_string("/proc/self/exe");
+	ret_program->argv = program_strings(2);
+	ret_program->argv[0] = alloc_string("orchard-agent");
+	ret_program->argv[1] = alloc_string(option);
+}
+
 static void
 program_free_strings(char **strings)
 {
@@ -200,4 +195,25 @@ program_fini(struct program *program)
 	if (program->script_fd >= 0)
 		close(program->script_fd);
 	*program = (struct program){ .script_fd = -1 };
+}
+
+bool
+program_is_unread(const struct program *program)
+{
+	return program->login && lseek(program->script_fd, 0, SEEK_CUR) == 0;
+}
+
+void
+program_drop_login(struct program *program)
+{
+	bool is_bash = program->script_target == LOGIN_FD_BASH;
+	char **argv = program_strings(3);
+
+	argv[0] = alloc_string(program->argv[0]);
+	argv[1] = alloc_string("-c");
+	argv[2] = alloc_string(is_bash ? bash_script : sh_script);
+	program_free_strings(program->argv);
+	program->argv = argv;
+	program->login = false;
+	program->script_target = PROGRAM_FD_SCRIPT;
 }

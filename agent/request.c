@@ -4,6 +4,7 @@
 
 #include "agent/env.h"
 #include "agent/lane.h"
+#include "agent/user.h"
 #include "base/err.h"
 #include "base/id.h"
 #include "base/json.h"
@@ -21,7 +22,8 @@ enum {
 	REQUEST_MAX_OUTPUT = 256 << 20,
 	REQUEST_OUTPUT = 1 << 20
 };
-#define REQUEST_MAX_MS ((int64_t)8640000 * 1000)
+#define REQUEST_MAX_SPOOL ((int64_t)1 << 50)
+#define REQUEST_MAX_MS    ((int64_t)8640000 * 1000)
 
 static bool
 request_is_text(struct json_object *value)
@@ -30,44 +32,49 @@ request_is_text(struct json_object *value)
 		strlen(json_object_get_string(value)) == (size_t)json_object_get_string_len(value);
 }
 
-static void
-request_command(struct json_reader *reader, struct exec_request *request)
+void
+request_check_list(struct json_reader *reader, const char *field, struct json_object *list)
 {
-	struct json_object *command = NULL;
-	size_t count = 0;
+	bool is_list = json_object_is_type(list, json_type_array);
+	size_t count = is_list ? json_object_array_length(list) : 0;
 
-	if (!json_reader_require(reader, "command"))
-		return;
-	json_object_object_get_ex(reader->body, "command", &command);
-	request->command = command;
-	if (json_object_is_type(command, json_type_string)) {
-		if (!request_is_text(command))
-			json_reader_fault(reader, "command", "value_error", "must not contain NUL");
-		return;
-	}
-	if (json_object_is_type(command, json_type_array))
-		count = json_object_array_length(command);
 	if (count == 0)
-		json_reader_fault(
-			reader, "command", "type_error", "must be a string or an array of at least one string");
+		json_reader_fault(reader, field, "type_error", "must be an array of at least one string");
 	for (size_t i = 0; i < count; i++)
-		if (!request_is_text(json_object_array_get_idx(command, i))) {
-			json_reader_fault(
-				reader, "command", "type_error", "item %zu must be a string without NUL", i);
+		if (!request_is_text(json_object_array_get_idx(list, i))) {
+			json_reader_fault(reader, field, "type_error", "item %zu must be a string without NUL", i);
 			return;
 		}
 }
 
 static void
-request_env(struct json_reader *reader, struct exec_request *request)
+request_command(struct json_reader *reader, struct exec_request *request)
 {
-	if (!json_reader_string_map(reader, "env", &request->env))
+	struct json_object *command = NULL;
+
+	if (!json_reader_require(reader, "command"))
 		return;
-	if (json_object_object_length(request->env) > REQUEST_MAX_ENV) {
+	json_object_object_get_ex(reader->body, "command", &command);
+	request->command = command;
+	if (json_object_is_type(command, json_type_array))
+		request_check_list(reader, "command", command);
+	else if (!json_object_is_type(command, json_type_string))
+		json_reader_fault(
+			reader, "command", "type_error", "must be a string or an array of at least one string");
+	else if (!request_is_text(command))
+		json_reader_fault(reader, "command", "value_error", "must not contain NUL");
+}
+
+void
+request_read_env(struct json_reader *reader, struct json_object **ret_env)
+{
+	if (!json_reader_string_map(reader, "env", ret_env))
+		return;
+	if (json_object_object_length(*ret_env) > REQUEST_MAX_ENV) {
 		json_reader_fault(reader, "env", "value_error", "has more than %d variables", REQUEST_MAX_ENV);
 		return;
 	}
-	json_object_object_foreach(request->env, name, value)
+	json_object_object_foreach(*ret_env, name, value)
 	{
 		if (!env_is_name(name, strlen(name)))
 			json_reader_fault(
@@ -75,6 +82,15 @@ request_env(struct json_reader *reader, struct exec_request *request)
 		if (!request_is_text(value))
 			json_reader_fault(reader, "env", "value_error", "%.64s must be a string without NUL", name);
 	}
+}
+
+void
+request_read_user(struct json_reader *reader, size_t max_len, const char **ret_user)
+{
+	struct err err;
+
+	if (json_reader_string(reader, "user", max_len, ret_user) && user_check(*ret_user, &err) < 0)
+		json_reader_fault(reader, "user", "value_error", "%s", err.msg);
 }
 
 static void
@@ -105,15 +121,19 @@ request_fill(struct json_reader *reader, struct exec_request *request)
 {
 	request_identity(reader, request);
 	request_command(reader, request);
-	request_env(reader, request);
+	request_read_env(reader, &request->env);
 	request_stdin(reader, request);
+	json_reader_bool(reader, "stdin_open", &request->stdin_open);
 	json_reader_string(reader, "cwd", REQUEST_MAX_PATH, &request->cwd);
 	json_reader_bool(reader, "login_shell", &request->login_shell);
-	json_reader_string(reader, "user", REQUEST_MAX_USER, &request->user);
+	json_reader_bool(reader, "apply_patch", &request->apply_patch);
+	request_read_user(reader, REQUEST_MAX_USER, &request->user);
 	if (json_reader_require(reader, "timeout_ms"))
 		json_reader_int(reader, "timeout_ms", 1, REQUEST_MAX_MS, &request->timeout_ms);
 	json_reader_int(reader, "kill_grace_ms", 0, REQUEST_MAX_MS, &request->kill_grace_ms);
 	json_reader_int(reader, "max_output_bytes", 0, REQUEST_MAX_OUTPUT, &request->max_output_bytes);
+	json_reader_int(reader, "spool_bytes", 0, REQUEST_MAX_SPOOL, &request->spool_bytes);
+	json_reader_int(reader, "hold_ms", 0, REQUEST_MAX_MS, &request->hold_ms);
 	if (request->cwd != NULL && request->cwd[0] == '\0')
 		request->cwd = NULL;
 }

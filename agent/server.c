@@ -4,17 +4,24 @@
 
 #include "base/alloc.h"
 #include "agent/answer.h"
+#include "agent/archive.h"
 #include "agent/command.h"
 #include "agent/config.h"
+#include "agent/files/routes.h"
 #include "agent/job.h"
+#include "agent/job_routes.h"
 #include "agent/journal.h"
 #include "agent/lane.h"
 #include "agent/request.h"
+#include "agent/spool.h"
+#include "agent/terminal/terminals.h"
+#include "agent/tar/archive_call.h"
 #include "agent/waiter.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "http/http_parser.h"
 #include "http/http_server.h"
 
@@ -24,19 +31,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	SERVER_MAX_BODY = 256 << 20,
-	SERVER_MAX_SMALL_BODY = 1 << 20,
-	SERVER_MAX_CONNECTIONS = 1024,
-	SERVER_MAX_HEADER = 16 << 10,
-	SERVER_MAX_WAIT_MS = 3600 * 1000
-};
+enum { SERVER_MAX_SMALL_BODY = 1 << 20, SERVER_MAX_CONNECTIONS = 4096, SERVER_MAX_HEADER = 16 << 10 };
 
 struct server {
 	struct event_base *base;
 	const struct agent_config *config;
 	struct http_server *http;
 	struct command_set *commands;
+	struct helper_set *helpers;
+	struct terminals *terminals;
+	struct archive *archive;
 	struct journal *journal;
 	struct lane_table *lanes;
 	char epoch[ID_UUID_SIZE];
@@ -51,10 +55,25 @@ server_header_is(struct http_exchange *exchange, const char *name, const char *w
 	return value != NULL && id_secret_equal(value, strlen(value), wanted, strlen(wanted));
 }
 
+/* The token is never kept here: what is compared are digests. */
+static bool
+server_token_is_right(struct server *server, struct http_exchange *exchange)
+{
+	const char *token = http_head_header(http_exchange_head(exchange), "X-Orchard-Token");
+	char hex[TEXT_SHA256_HEX_SIZE];
+
+	if (token == NULL)
+		return false;
+	text_sha256_hex(token, strlen(token), hex);
+	return id_secret_equal(
+		hex, sizeof hex - 1, server->config->token_sha256, sizeof server->config->token_sha256 - 1);
+}
+
 static void
 server_health(struct server *server, struct http_exchange *exchange)
 {
 	struct json_object *body = json_object_new_object(), *journal = json_object_new_object();
+	struct json_object *spool = json_object_new_object();
 
 	json_object_object_add(body, "status", json_object_new_string("ok"));
 	json_object_object_add(body, "sandbox_id", json_object_new_string(server->config->sandbox_id));
@@ -63,9 +82,15 @@ server_health(struct server *server, struct http_exchange *exchange)
 	json_object_object_add(body, "version", json_object_new_string(PACKAGE_VERSION));
 	json_object_object_add(body, "newest_fence", json_object_new_int64(lane_newest_fence(server->lanes)));
 	json_object_object_add(body, "running", json_object_new_int64(lane_running(server->lanes)));
+	json_object_object_add(
+		body, "terminals", json_object_new_int64((int64_t)terminals_count(server->terminals)));
 	json_object_object_add(journal, "jobs", json_object_new_int64((int64_t)journal_jobs(server->journal)));
 	json_object_object_add(journal, "bytes", json_object_new_int64(journal_bytes(server->journal)));
 	json_object_object_add(body, "journal", journal);
+	json_object_object_add(spool, "jobs", json_object_new_int64((int64_t)archive_jobs(server->archive)));
+	json_object_object_add(
+		spool, "bytes", json_object_new_int64((int64_t)spool_store_bytes(archive_store(server->archive))));
+	json_object_object_add(body, "spool", spool);
 	answer_json(exchange, 200, body);
 }
 
@@ -177,6 +202,8 @@ server_admit(struct server *server, struct http_exchange *exchange, const struct
 		return NULL;
 	}
 	job = job_create(request->job_id, request->lane, request->fence, (size_t)request->max_output_bytes);
+	job_spool_to(job, archive_store(server->archive), (uint64_t)request->spool_bytes);
+	job_hold(job, request->hold_ms);
 	journal_add(server->journal, job);
 	lane_enter(server->lanes, job);
 	return job;
@@ -231,58 +258,19 @@ server_on_ack(struct http_exchange *exchange, struct evbuffer *text, void *arg)
 		answer_json(exchange, 200, json_object_new_object());
 }
 
-/* False: answered. */
-static bool
-server_wait_ms(struct http_exchange *exchange, int64_t *ret_ms)
-{
-	AUTO_FREE char *text = NULL;
-	int found = http_query_get(http_head_query(http_exchange_head(exchange)), "wait_ms", &text);
-	char *end = NULL;
-	long ms = 0;
-
-	if (found == 1)
-		ms = strtol(text, &end, 10);
-	if (found < 0 || (found == 1 && (*text == '\0' || *end != '\0' || ms < 0))) {
-		answer_error(exchange, 422, "invalid", "wait_ms must be an integer of at least 0");
-		return false;
-	}
-	*ret_ms = ms > SERVER_MAX_WAIT_MS ? SERVER_MAX_WAIT_MS : ms;
-	return true;
-}
-
-/* /jobs/{id} and /jobs/{id}/cancel */
 static void
-server_job(struct server *server, struct http_exchange *exchange, const char *rest)
+server_take_exec(struct server *server, struct http_exchange *exchange)
 {
-	const struct http_head *head = http_exchange_head(exchange);
-	char id_text[ID_UUID_SIZE] = "";
-	size_t len = strcspn(rest, "/");
-	bool cancel = strcmp(rest + len, "/cancel") == 0;
-	int64_t wait_ms = WAITER_NO_LIMIT;
-	struct job *job = NULL;
-	uint8_t id[16];
+	int64_t max = server->config->request_max_bytes;
+	AUTO_FREE char *words = NULL;
 
-	if (rest[len] != '\0' && !cancel) {
-		answer_error(exchange, 404, "not_found", "no such route");
+	if (http_exchange_length(exchange) <= max) {
+		http_exchange_collect(exchange, (size_t)max, server_on_exec, server);
 		return;
 	}
-	if (http_head_method(head) != (cancel ? HTTP_POST : HTTP_GET)) {
-		answer_error(exchange, 405, "method_not_allowed", cancel ? "use POST" : "use GET");
-		return;
-	}
-	if (len < sizeof id_text)
-		memcpy(id_text, rest, len);
-	if (id_uuid_bytes(id_text, id))
-		job = journal_find(server->journal, id);
-	if (job == NULL) {
-		answer_error(exchange, 404, "unknown_job", "this agent has no such job");
-		return;
-	}
-	if (!cancel && !server_wait_ms(exchange, &wait_ms))
-		return;
-	if (cancel)
-		command_cancel(job);
-	waiter_attach(server->base, exchange, job, wait_ms);
+	words = alloc_format("command, env and stdin take %lld bytes; the sandbox's memory allows %lld",
+		(long long)http_exchange_length(exchange), (long long)max);
+	answer_error(exchange, 413, "too_large", words);
 }
 
 static void
@@ -293,13 +281,19 @@ server_route(struct server *server, struct http_exchange *exchange)
 	bool get = http_head_method(head) == HTTP_GET, post = http_head_method(head) == HTTP_POST;
 
 	if (strncmp(path, "/jobs/", 6) == 0)
-		server_job(server, exchange, path + 6);
+		job_routes_serve(server->base, server->journal, exchange, path + 6);
+	else if (strncmp(path, "/files", 6) == 0 && (path[6] == '\0' || path[6] == '/'))
+		files_serve(server->helpers, exchange, path + 6);
+	else if (strncmp(path, "/pty", 4) == 0)
+		terminals_serve(server->terminals, exchange, path + 4);
+	else if (strcmp(path, "/archive") == 0)
+		archive_serve(server->helpers, exchange);
 	else if (strcmp(path, "/health") == 0 && get)
 		server_health(server, exchange);
 	else if (strcmp(path, "/jobs") == 0 && get)
 		server_list(server, exchange);
 	else if (strcmp(path, "/exec") == 0 && post)
-		http_exchange_collect(exchange, SERVER_MAX_BODY, server_on_exec, server);
+		server_take_exec(server, exchange);
 	else if (strcmp(path, "/ack") == 0 && post)
 		http_exchange_collect(exchange, SERVER_MAX_SMALL_BODY, server_on_ack, server);
 	else if (strcmp(path, "/health") == 0 || strcmp(path, "/jobs") == 0 || strcmp(path, "/exec") == 0 ||
@@ -313,13 +307,25 @@ static void
 server_on_request(struct http_exchange *exchange, void *arg)
 {
 	struct server *server = arg;
-	bool token = server_header_is(exchange, "X-Orchard-Token", server->config->token);
+	bool token = server_token_is_right(server, exchange);
 	bool sandbox = server_header_is(exchange, "X-Orchard-Sandbox", server->config->sandbox_uid);
 
 	if (token && sandbox)
 		server_route(server, exchange);
 	else
 		answer_error(exchange, 403, "denied", "wrong token or sandbox");
+}
+
+static struct archive *
+server_archive(const struct agent_config *config)
+{
+	struct archive_options options = {
+		.dir_fd = config->spool_fd,
+		.working_dir = config->working_dir,
+		.max_bytes = config->spool_total_bytes,
+	};
+
+	return archive_create(&options);
 }
 
 int
@@ -340,7 +346,8 @@ server_create(struct event_base *base, int listen_fd, const struct agent_config 
 	server->base = base;
 	server->config = config;
 	id_uuid4(server->epoch);
-	server->journal = journal_create(config->journal_jobs, config->journal_bytes);
+	server->archive = server_archive(config);
+	server->journal = journal_create(config->journal_jobs, config->journal_bytes, server->archive);
 	server->lanes = lane_table_create();
 	if (http_server_create(base, listen_fd, &options, &server->http, err) < 0) {
 		server_free(server);
@@ -357,13 +364,21 @@ server_free(struct server *server)
 		http_server_free(server->http);
 	lane_table_free(server->lanes);
 	journal_free(server->journal);
+	archive_free(server->archive);
 	free(server);
 }
 
 void
-server_set_commands(struct server *server, struct command_set *commands)
+server_set_commands(struct server *server, struct command_set *commands, struct helper_set *helpers)
 {
 	server->commands = commands;
+	server->helpers = helpers;
+}
+
+void
+server_set_terminals(struct server *server, struct terminals *terminals)
+{
+	server->terminals = terminals;
 }
 
 void

@@ -14,15 +14,19 @@ struct agent_config;
 struct command_set;
 struct err;
 struct event_base;
+struct helper_set;
 struct job;
 struct server;
+struct terminals;
 
 /* listen_fd and config stay the caller's. */
 int server_create(struct event_base *base, int listen_fd, const struct agent_config *config,
 	struct server **ret_server, struct err *err) MUSTCHECK;
 void server_free(struct server *server);
-/* Who runs commands; before the loop starts. */
-void server_set_commands(struct server *server, struct command_set *commands);
+/* Who runs commands, and file calls; before the loop starts. */
+void server_set_commands(struct server *server, struct command_set *commands, struct helper_set *helpers);
+/* Who serves /pty; likewise. */
+void server_set_terminals(struct server *server, struct terminals *terminals);
 /* A command has ended and its job is filled in. */
 void server_on_job_end(struct server *server, struct job *job);
 /* From now on nothing is started any more. */

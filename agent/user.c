@@ -189,3 +189,70 @@ user_find(const char *root, const char *spec, struct user *ret_user, struct err 
 		return err_set(err, ERR_NOT_FOUND, "group %s: not in /etc/group of the image", group + 1);
 	return 0;
 }
+
+/* One that is not known is refused by whoever looks it up. */
+int
+user_check(const char *spec, struct err *err)
+{
+	struct user user;
+	struct err unknown;
+
+	if (geteuid() == 0 || user_find("", spec, &user, &unknown) < 0 || user.uid == geteuid())
+		return 0;
+	return err_set(err, ERR_INVALID,
+		"user %.64s: the sandbox runs as user %u, and only root can act as another; "
+		"it takes an image whose USER is root",
+		spec, (unsigned)geteuid());
+}
+
+/* A missing file is one of size 0 that never changed. */
+static struct user_source
+user_source_read(const char *root, const char *name)
+{
+	char path[4096];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/etc/%s", root, name);
+	if (stat(path, &st) < 0)
+		return (struct user_source){ 0 };
+	return (struct user_source){
+		.dev = st.st_dev, .ino = st.st_ino, .size = st.st_size, .changed = st.st_ctim
+	};
+}
+
+static bool
+user_source_equal(const struct user_source *a, const struct user_source *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+		a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+/* A file that changed just now may change again within the same tick of the file system's clock. */
+static bool
+user_source_is_settled(const struct user_source *source)
+{
+	struct timespec now;
+
+	return clock_gettime(CLOCK_REALTIME, &now) == 0 && now.tv_sec > source->changed.tv_sec + 1;
+}
+
+int
+user_cache_find(
+	struct user_cache *cache, const char *root, const char *spec, struct user *ret_user, struct err *err)
+{
+	struct user_source passwd = user_source_read(root, "passwd"), group = user_source_read(root, "group");
+
+	if (cache->valid && strcmp(cache->spec, spec) == 0 && user_source_equal(&cache->passwd, &passwd) &&
+		user_source_equal(&cache->group, &group)) {
+		*ret_user = cache->user;
+		return 0;
+	}
+	if (user_find(root, spec, ret_user, err) < 0)
+		return -1;
+	cache->valid = text_copy(cache->spec, sizeof cache->spec, spec) && user_source_is_settled(&passwd) &&
+		user_source_is_settled(&group);
+	cache->passwd = passwd;
+	cache->group = group;
+	cache->user = *ret_user;
+	return 0;
+}

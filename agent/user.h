@@ -10,8 +10,10 @@
 
 #include "base/cleanup.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <time.h>
 
 struct err;
 
@@ -32,5 +34,28 @@ struct user {
  * supplementary ones; a uid without an entry gets group 0 and home "/".
  */
 int user_find(const char *root, const char *spec, struct user *ret_user, struct err *err) MUSTCHECK;
+
+/* Whether this agent can act as that user: only root can be another. ERR_INVALID says as whom it runs. */
+int user_check(const char *spec, struct err *err) MUSTCHECK;
+
+/* What a file was when it was read. */
+struct user_source {
+	dev_t dev;
+	ino_t ino;
+	off_t size;
+	struct timespec changed;
+};
+
+/* The last one found, as long as the files in the image's /etc stay what they were. Starts zeroed. */
+struct user_cache {
+	bool valid;
+	char spec[512];
+	struct user_source passwd, group;
+	struct user user;
+};
+
+/* user_find() for one and the same root. */
+int user_cache_find(struct user_cache *cache, const char *root, const char *spec, struct user *ret_user,
+	struct err *err) MUSTCHECK;
 
 #endif
