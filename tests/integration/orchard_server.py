@@ -215,7 +215,7 @@ class Server:
                     roles.setdefault(role, []).append(pid)
                     if role == "spawner":
                         roles.setdefault("helper", []).extend(
-                            child for child in children(pid) if not is_agent(child) and not is_blank(child))
+                            child for child in children(pid) if is_called(child, "orchard-helper"))
                         roles.setdefault("blank", []).extend(child for child in children(pid) if is_blank(child))
         return roles
 

@@ -206,11 +206,11 @@ child_main(void *arg)
 	const char *failed;
 	bool alone;
 
+	(void)prctl(PR_SET_NAME, "orchard-blank", 0, 0, 0); /* until it is somebody */
 	close(args->helpers_end);
 	if (!die_with_spawner(own.channel) ||
 		!enter_msg_receive(own.channel, &alone, sizeof alone, mounts, ENTER_GROUND))
 		_exit(1);
-	(void)prctl(PR_SET_NAME, "orchard-blank", 0, 0, 0); /* until it is somebody */
 	failed = stand(args, &own, mounts, alone);
 	if (failed != NULL)
 		report_and_exit(own.channel, failed);

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -117,6 +118,7 @@ helper_main(const struct site *site, int fd)
 		struct blank_order blank;
 	} *order = must_alloc(malloc(sizeof *order + SPAWN_ENV_MAX));
 
+	(void)prctl(PR_SET_NAME, "orchard-helper", 0, 0, 0);
 	for (;;) {
 		struct iovec iov[] = { { &kind, sizeof kind }, { order, sizeof *order + SPAWN_ENV_MAX } };
 		struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
