@@ -171,7 +171,8 @@ def test_create_tells_the_name(ctl, server):
     assert ctl.out("heartbeat", name) == ""
     assert ctl.out("wait", name) == ""
     assert ctl.out("rm", name) == name + "\n"
-    assert ctl.run("create", "no/such:image").returncode == 1
+    assert ctl.run("create", "-l", "ctl=failed", "no/such:image").returncode == 1
+    assert ctl.run("rm", "--all", "-l", "ctl=failed").returncode == 0
     assert ctl.run("create", "default", "-m", "much").returncode == 2
 
 

@@ -78,6 +78,16 @@ def test_doctor_finds_nothing(ctl, server):
     assert not [box for box in ctl.out("ls", "-l", "orchardctl=doctor", "-o", "name").split()]
 
 
+def test_doctor_lets_sandboxes_share_the_host(make_server, tmp_path):
+    """One host's cpus are promised many times over: that is how it is meant to be used."""
+    server = make_server().start()
+    for _ in range(2):
+        server.create(cpu=os.cpu_count())
+    _, found = checks(Ctl(server, tmp_path))
+    assert found["driver"]["result"] == "ok", found["driver"]
+    assert f"sandboxes may use {2 * os.cpu_count()} cpu and 1Gi of memory" in found["driver"]["message"]
+
+
 def test_doctor_says_what_is_wrong_and_what_mends_it(ctl, server, tmp_path):
     code, found = checks(ctl, env={"SANDBOX_API_KEY": "wrong"})
     assert (code, found["key"]["result"]) == (1, "fail")

@@ -139,13 +139,26 @@ check_ready(struct findings *findings)
 }
 
 static void
+add_host_share(struct findings *findings, struct json_object *resources)
+{
+	double asked_bytes = json_object_get_double(print_member(resources, "total_requested.memory_bytes"));
+	double host_bytes = json_object_get_double(print_member(resources, "total_capacity.memory_bytes"));
+	AUTO_FREE char *asked = cell_bytes(asked_bytes);
+	AUTO_FREE char *host = cell_bytes(host_bytes);
+
+	finding_add(findings, FINDING_OK, "driver", NULL,
+		"local answers; sandboxes may use %g cpu and %s of memory, the host has %g and %s",
+		json_object_get_double(print_member(resources, "total_requested.cpu")), asked,
+		json_object_get_double(print_member(resources, "total_capacity.cpu")), host);
+}
+
+static void
 check_resources(struct findings *findings)
 {
 	struct err err;
 	AUTO_JSON struct json_object *resources = client_get(findings->ctl->client, "/resources", &err);
 	AUTO_FREE char *memory = NULL;
 	AUTO_FREE char *cure = NULL;
-	const char *name;
 	double cpu, bytes;
 
 	if (resources == NULL) {
@@ -159,14 +172,16 @@ check_resources(struct findings *findings)
 	cpu = json_object_get_double(print_member(resources, "available.cpu"));
 	bytes = json_object_get_double(print_member(resources, "available.memory_bytes"));
 	memory = cell_bytes(bytes > 0 ? bytes : 0);
-	name = findings_on_cluster(findings) ? "kubernetes" : "local";
-	if (bytes < LEAST_MEMORY || cpu <= 0)
+	/* A cluster starts no pod whose requests find no place. On one host they are limits: sandboxes share it. */
+	if (!findings_on_cluster(findings))
+		add_host_share(findings, resources);
+	else if (bytes < LEAST_MEMORY || cpu <= 0)
 		finding_add(findings, FINDING_WARN, "driver", "orchardctl ls; orchardctl rm SANDBOX...",
-			"%s answers, and has little room: %.3g cpu and %s of memory are not asked for", name, cpu,
+			"kubernetes answers, and has little room: %.3g cpu and %s of memory are not asked for", cpu,
 			memory);
 	else
 		finding_add(findings, FINDING_OK, "driver", NULL,
-			"%s answers; %.3g cpu and %s of memory are not asked for", name, cpu, memory);
+			"kubernetes answers; %.3g cpu and %s of memory are not asked for", cpu, memory);
 }
 
 bool
