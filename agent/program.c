@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,9 +29,7 @@ program_memory_file(const void *data, size_t len)
 
 	if (fd < 0)
 		return -1;
-	if (file_write_all(fd, data, len) < 0 || lseek(fd, 0, SEEK_SET) < 0)
-		return -1;
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+	if (file_write_all(fd, data, len) < 0 || lseek(fd, 0, SEEK_SET) < 0 || file_seal(fd) < 0)
 		return -1;
 	return STEAL_FD(fd);
 }

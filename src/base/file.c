@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 /* *ret_len is max + 1 when the file is longer than max. 0 or -1 with errno. */
 static int
@@ -83,6 +84,20 @@ file_write_all(int fd, const void *data, size_t len)
 			return -1;
 		p += n;
 		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int
+file_seal(int fd)
+{
+	const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+
+	for (int left = 100; fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0;
+		left--) {
+		if (errno != EBUSY || left == 0)
+			return -1;
+		nanosleep(&pause, NULL);
 	}
 	return 0;
 }

@@ -25,6 +25,11 @@ int file_write_atomic_at(int dirfd, const char *path, mode_t mode, const void *d
 int file_put_at(int dirfd, const char *path, const char *text, struct err *err) MUSTCHECK;
 /* write(2) until all is out; EINTR and short writes are handled. 0 or -1 with errno. */
 int file_write_all(int fd, const void *data, size_t len) MUSTCHECK;
+/*
+ * Makes a memfd unchangeable for good. The kernel refuses with EBUSY while anything holds one of its pages, as reclaim and
+ * migration do for a moment: tried again for a second. 0 or -1 with errno.
+ */
+int file_seal(int fd) MUSTCHECK;
 /* mkdir -p; an existing directory is fine. */
 int file_mkdirs(const char *path, mode_t mode, struct err *err) MUSTCHECK;
 /*

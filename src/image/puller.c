@@ -55,7 +55,7 @@ copy_auth(struct puller *puller, struct err *err)
 		return err_prefix(err, "image_auth_file");
 	puller->auth_fd = memfd_create("auth", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (puller->auth_fd < 0 || file_write_all(puller->auth_fd, text, len) != 0 ||
-		fcntl(puller->auth_fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
+		file_seal(puller->auth_fd) != 0)
 		return err_set_errno(err, errno, "image_auth_file");
 	return 0;
 }

@@ -144,7 +144,7 @@ load_agent(const char *path, int *ret_fd, struct err *err)
 		return err_set_errno(err, errno, "memory for the agent program");
 	if (copy_file(file, copy) != 0 || fchmod(copy, 0555) != 0)
 		return err_set_errno(err, errno, "copy agent program %s", path);
-	if (fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
+	if (file_seal(copy) != 0)
 		return err_set_errno(err, errno, "seal agent program");
 	*ret_fd = STEAL_FD(copy);
 	return 0;

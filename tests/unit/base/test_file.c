@@ -3,11 +3,15 @@
 #include "base/err.h"
 #include "base/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 
 #include <cmocka.h>
 
@@ -218,6 +222,59 @@ test_mkdirs_makes_what_is_missing(void **state)
 	assert_int_equal(file_mkdirs("", 0755, &err), -1);
 }
 
+static void *held;
+
+/* Lets go of what keeps a file from being sealed. */
+static void
+let_go(int sig)
+{
+	(void)sig;
+	munmap(held, 4096);
+	held = NULL;
+}
+
+static int
+held_memory(void)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(file_write_all(fd, "text", 4), 0);
+	held = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(held != MAP_FAILED);
+	return fd;
+}
+
+static void
+test_a_file_that_is_held_for_a_moment_is_sealed_when_it_is_free(void **state)
+{
+	const struct itimerval soon = { .it_value = { .tv_usec = 50000 } };
+	const struct sigaction action = { .sa_handler = let_go };
+	AUTO_FD fd = held_memory();
+
+	(void)state;
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
+	assert_int_equal(file_seal(fd), 0);
+	assert_null(held);
+	assert_int_equal(write(fd, "more", 4), -1);
+	assert_int_equal(errno, EPERM);
+}
+
+static void
+test_a_file_that_stays_held_is_told(void **state)
+{
+	AUTO_FD fd = held_memory();
+
+	(void)state;
+	assert_int_equal(file_seal(fd), -1);
+	assert_int_equal(errno, EBUSY);
+	let_go(0);
+	assert_int_equal(file_seal(fd), 0);
+	assert_int_equal(file_seal(fd), -1);
+	assert_int_equal(errno, EPERM);
+}
+
 int
 main(void)
 {
@@ -231,6 +288,8 @@ main(void)
 		cmocka_unit_test(test_write_takes_paths_with_directories),
 		cmocka_unit_test(test_put_writes_to_existing_files_only),
 		cmocka_unit_test(test_mkdirs_makes_what_is_missing),
+		cmocka_unit_test(test_a_file_that_is_held_for_a_moment_is_sealed_when_it_is_free),
+		cmocka_unit_test(test_a_file_that_stays_held_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
