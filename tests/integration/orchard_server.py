@@ -304,7 +304,7 @@ class Sandbox:
         return self.client.get(self.url)
 
     def wait_ready(self, timeout=60):
-        answer = self.client.get(f"{self.url}/wait", params={"timeout": timeout})
+        answer = self.client.get(f"{self.url}/wait", params={"timeout": timeout}, timeout=timeout + 60)
         assert answer.status_code == 200, answer.text
         assert answer.json()["status"] == "ready", answer.json()
         return answer.json()
