@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from types import TracebackType
 from typing import Any
 
@@ -12,7 +13,7 @@ from . import _cleanup
 from ._core import Settings, log
 from ._drivers import AsyncDriver, SyncDriver, asynchronous, sync
 from ._ops import BaseClient
-from .errors import SandboxError
+from .errors import SandboxError, TransportError
 from .models import SandboxInfo
 from .sandbox import AsyncSandboxInstance, SandboxInstance
 
@@ -52,6 +53,7 @@ class SandboxClient(BaseClient[SandboxInstance]):
 
     def create_many(self, n: int, image: str, *, concurrency: int = CREATES, **fields: Any) -> list[SandboxInstance]:
         """Makes `n` sandboxes, `concurrency` at a time; all or none: when one fails the others are deleted."""
+        self._watch()
         with ThreadPoolExecutor(max(1, min(concurrency, n))) as pool:
             creates = [pool.submit(self.create_sandbox, image, **fields) for _ in range(n)]
             made = [one.result() for one in creates if one.exception() is None]
@@ -78,17 +80,19 @@ class SandboxClient(BaseClient[SandboxInstance]):
         return None
 
     def delete_own(self) -> None:
-        """At the end of the process: no thread can be started any more, and nothing is raised."""
-        for sandbox in list(self._own.values()):
-            self._try_delete(sandbox)
+        """At the end of the process, or when a signal says so."""
+        _delete_all(self._settings, self._own)
 
     def _adopt(self, info: SandboxInfo, made: bool) -> SandboxInstance:
         sandbox = SandboxInstance(self, info, made)
         if made:
             self._own[info.sandbox_id] = sandbox
-            if self._cleanup:
-                _cleanup.watch(self)
+            self._watch()
         return sandbox
+
+    def _watch(self) -> None:
+        if self._cleanup:
+            _cleanup.watch(self)
 
     def _drop(self, sandbox_id: str) -> None:
         self._own.pop(sandbox_id, None)
@@ -110,6 +114,29 @@ class SandboxClient(BaseClient[SandboxInstance]):
                 raise
         finally:
             self.close()
+
+
+def _delete_all(settings: Settings, own: dict[str, Any]) -> None:
+    """By a connection of its own, one after the other: it may be that no thread can be started any more.
+
+    Nothing is raised, and a server that does not answer is waited for once.
+    """
+    tried: set[str] = set()
+    client = SandboxClient(
+        settings.base_url, settings.api_key or "", "", timeout=settings.timeout, retry_seconds=5, cleanup=False
+    )
+    with closing(client):
+        while left := [sandbox_id for sandbox_id in list(own) if sandbox_id not in tried]:
+            tried.update(left)
+            for sandbox_id in left:
+                try:
+                    client.delete_sandbox(sandbox_id)
+                    own.pop(sandbox_id, None)
+                except TransportError as error:
+                    log.warning("sandboxes were not deleted: %s: %s", ", ".join(own), error)
+                    return
+                except SandboxError as error:
+                    log.warning("sandbox %s was not deleted: %s", sandbox_id, error)
 
 
 class Creating:
@@ -221,29 +248,19 @@ class AsyncSandboxClient(BaseClient[AsyncSandboxInstance]):
         return None
 
     def delete_own(self) -> None:
-        """At the end of the process, when no loop runs any more."""
-        settings = self._settings
-        with SandboxClient(
-            settings.base_url,
-            settings.api_key or "",
-            "",
-            timeout=settings.timeout,
-            retry_seconds=5,
-            cleanup=False,
-        ) as client:
-            for sandbox_id in list(self._own):
-                try:
-                    client.delete_sandbox(sandbox_id)
-                except SandboxError as error:
-                    log.warning("sandbox %s was not deleted: %s", sandbox_id, error)
+        """At the end of the process, or when a signal says so: no loop is needed."""
+        _delete_all(self._settings, self._own)
 
     def _adopt(self, info: SandboxInfo, made: bool) -> AsyncSandboxInstance:
         sandbox = AsyncSandboxInstance(self, info, made)
         if made:
             self._own[info.sandbox_id] = sandbox
-            if self._cleanup:
-                _cleanup.watch(self)
+            self._watch()
         return sandbox
+
+    def _watch(self) -> None:
+        if self._cleanup:
+            _cleanup.watch(self)
 
     def _drop(self, sandbox_id: str) -> None:
         self._own.pop(sandbox_id, None)
