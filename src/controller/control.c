@@ -15,6 +15,7 @@ char *
 control_path(const struct control *c, enum control_kind kind, const char *name)
 {
 	AUTO_FREE char *space = kube_escape(c->config->sandbox_namespace);
+	AUTO_FREE char *uid = kind == CONTROL_EVENTS ? kube_escape(name) : NULL;
 	const char *slash = name != NULL ? "/" : "";
 
 	name = name != NULL ? name : "";
@@ -25,6 +26,10 @@ control_path(const struct control *c, enum control_kind kind, const char *name)
 		return alloc_format("/api/v1/namespaces/%s/pods%s%s", space, slash, name);
 	case CONTROL_NODES:
 		return alloc_format("/api/v1/nodes%s%s", slash, name);
+	case CONTROL_EVENTS:
+		return alloc_format("/api/v1/namespaces/%s/"
+				    "events?fieldSelector=involvedObject.uid%%3D%s%%2Ctype%%3DWarning&limit=500",
+			space, uid);
 	case CONTROL_POLICIES:
 		break;
 	}

@@ -61,12 +61,12 @@ struct control {
 	int64_t trouble_ms, trouble_since_ms; /* when that was, and the first of them; 0: it went on since */
 };
 
-enum control_kind { CONTROL_NAMESPACES, CONTROL_PODS, CONTROL_POLICIES, CONTROL_NODES };
+enum control_kind { CONTROL_NAMESPACES, CONTROL_PODS, CONTROL_POLICIES, CONTROL_NODES, CONTROL_EVENTS };
 
 /* Starts a request to the API server. name NULL: the collection. body: borrowed. done comes once, from the loop. */
 struct kube_call *control_ask(struct control *c, enum kube_method method, enum control_kind kind, const char *name,
 	struct json_object *body, kube_done_f *done, void *arg);
-/* Where it is, escaped; name NULL: the collection. malloc'ed. */
+/* Where it is, escaped; name NULL: the collection; of EVENTS the uid of whose warnings are meant. malloc'ed. */
 char *control_path(const struct control *c, enum control_kind kind, const char *name);
 /* Asking again in the same way would get the same answer. */
 bool control_is_final(const struct kube_answer *answer);

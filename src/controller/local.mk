@@ -17,6 +17,7 @@ src_controller_libcontroller_a_SOURCES = \
 	src/controller/node_sum.c \
 	src/controller/node_sum.h \
 	src/controller/order.h \
+	src/controller/order_events.c \
 	src/controller/order_make.c \
 	src/controller/order_wait.c \
 	src/controller/orders.c \
@@ -29,6 +30,8 @@ src_controller_libcontroller_a_SOURCES = \
 	src/controller/resources.h \
 	src/controller/pod_container.c \
 	src/controller/pod_container.h \
+	src/controller/pod_event.c \
+	src/controller/pod_event.h \
 	src/controller/pod_labels.c \
 	src/controller/pod_labels.h \
 	src/controller/pod_policy.c \
@@ -52,6 +55,7 @@ EXTRA_DIST += src/controller/README.md
 if HAVE_CMOCKA
 controller_tests = \
 	tests/unit/controller/test_node_sum \
+	tests/unit/controller/test_pod_event \
 	tests/unit/controller/test_pod_policy \
 	tests/unit/controller/test_pod_spec \
 	tests/unit/controller/test_pod_status \
@@ -68,6 +72,10 @@ tests_unit_controller_test_node_sum_CPPFLAGS = $(controller_test_cppflags)
 tests_unit_controller_test_node_sum_CFLAGS = $(controller_test_cflags)
 tests_unit_controller_test_node_sum_LDADD = $(controller_test_ldadd)
 
+tests_unit_controller_test_pod_event_SOURCES = tests/unit/controller/test_pod_event.c tests/unit/controller/pods.h
+tests_unit_controller_test_pod_event_CPPFLAGS = $(controller_test_cppflags)
+tests_unit_controller_test_pod_event_CFLAGS = $(controller_test_cflags)
+tests_unit_controller_test_pod_event_LDADD = $(controller_test_ldadd)
 tests_unit_controller_test_pod_policy_SOURCES = tests/unit/controller/test_pod_policy.c tests/unit/controller/pods.h
 tests_unit_controller_test_pod_policy_CPPFLAGS = $(controller_test_cppflags)
 tests_unit_controller_test_pod_policy_CFLAGS = $(controller_test_cflags)

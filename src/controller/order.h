@@ -1,4 +1,4 @@
-/* order.h - one create, for the files that move it on: orders.c, order_make.c, order_wait.c. */
+/* order.h - one create, for the files that move it on: orders.c, order_make.c, order_wait.c, order_events.c. */
 /* SPDX-License-Identifier: MIT */
 #ifndef ORCHARD_CONTROLLER_ORDER_H
 #define ORCHARD_CONTROLLER_ORDER_H
@@ -26,7 +26,8 @@ struct order {
 	struct waiters waiters;
 	struct kube_call *call;
 	struct agent_call *probe;
-	struct event *timer; /* PAUSED: line up again; WAITING: trouble has lasted; PROBING: ask again */
+	struct event *
+		timer; /* PAUSED: line up again; WAITING: trouble has lasted, or nothing has come for long; PROBING: ask again */
 	char pod_uid[ORDER_POD_UID_SIZE]; /* "" : not known to be there */
 	bool posting; /* the call under way makes the pod */
 	bool posted; /* it may be there: look first */
@@ -58,5 +59,12 @@ void order_make(struct order *order);
 /* order_wait.c: the pod is there, its place was given back. */
 void order_wait(struct order *order);
 void order_on_time(struct order *order);
+
+/* order_events.c: its pod waits, as status says. */
+void order_events_later(struct order *order, const struct pod_status *status);
+/* False: it does not wait for its node. */
+bool order_events_ask(struct order *order, const struct pod_status *status);
+/* What it was told last says that too, and perhaps why. */
+bool order_events_told(const struct order *order, const struct pod_status *status);
 
 #endif

@@ -144,11 +144,13 @@ order_on_pod(struct order *order, const struct pod_status *status)
 		order_fail(order, ERR_CONFLICT, "%s", status->words);
 		return;
 	}
-	if (status->words[0] != '\0')
+	if (status->words[0] != '\0' && !order_events_told(order, status))
 		order_tell(order, status->words,
 			status->phase == POD_UNSCHEDULABLE ? SPAWN_WAIT_PLACE : SPAWN_WAIT_WORK);
 	if (status->trouble != POD_TROUBLE_NONE)
 		on_trouble(order, status);
+	else
+		order_events_later(order, status);
 }
 
 void
@@ -158,7 +160,7 @@ order_on_time(struct order *order)
 
 	if (order->phase == ORDER_PROBING)
 		probe(order);
-	else if (pod != NULL)
+	else if (pod != NULL && !order_events_ask(order, &pod->status))
 		order_on_pod(order, &pod->status);
 }
 

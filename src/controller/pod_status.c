@@ -304,6 +304,16 @@ pod_inits_done(struct json_object *pod_status)
 	return true;
 }
 
+static const char *
+pod_waiting_words(struct json_object *pod_status, const struct pod_status *status)
+{
+	if (status->node[0] == '\0')
+		return "the pod waits for a node";
+	if (pod_condition_is(pod_condition(pod_status, "PodReadyToStartContainers"), "False"))
+		return "the pod's network and volumes are being made";
+	return "the pod's containers are being made";
+}
+
 /* Its node tells of a container that runs when it looks again, up to a second later. */
 static void
 pod_read_running(struct json_object *pod_status, struct pod_status *status)
@@ -314,9 +324,7 @@ pod_read_running(struct json_object *pod_status, struct pod_status *status)
 
 	status->phase = POD_WAITING;
 	if (running == NULL || status->ip[0] == '\0') {
-		pod_say(status, "%s",
-			status->node[0] == '\0' ? "the pod waits for a node"
-						: "the pod's containers are being made");
+		pod_say(status, "%s", pod_waiting_words(pod_status, status));
 		if (status->ip[0] != '\0' && pod_read_object(state, "waiting") != NULL &&
 			pod_inits_done(pod_status))
 			status->phase = POD_STARTING;

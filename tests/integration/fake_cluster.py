@@ -20,6 +20,7 @@ PODS = "/api/v1/namespaces/sandbox-pods/pods"
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/sandbox-pods/networkpolicies"
 SPACES = "/api/v1/namespaces"
 NODES = "/api/v1/nodes"
+EVENTS = "/api/v1/namespaces/sandbox-pods/events"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 WHOAMI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
@@ -114,7 +115,7 @@ class FakeCluster:
     def __init__(self, directory):
         self.changed = threading.Condition()
         self.version = 100
-        self.things = {PODS: {}, POLICIES: {}, SPACES: {}, NODES: {}}
+        self.things = {PODS: {}, POLICIES: {}, SPACES: {}, NODES: {}, EVENTS: {}}
         self.events = []  # (version, type, pod)
         self.calls = []  # (method, path, body)
         self.faults = []  # (method, path, how): the first that fits is used up
@@ -197,6 +198,16 @@ class FakeCluster:
     def pull_fails(self, name):
         waiting = {"reason": "ErrImagePull", "message": "no such image: gone/away"}
         self.set_status(name, phase="Pending", containerStatuses=[{"name": "sandbox", "state": {"waiting": waiting}}])
+
+    def stuck(self, name, reason, message):
+        """It has a node, which does not get as far as its containers, and says why in an event."""
+        with self.changed:
+            self.pods[name]["spec"]["nodeName"] = "node-1"
+            self.make(EVENTS, {
+                "metadata": {"name": f"{name}.{self.version}"}, "type": "Warning", "reason": reason, "message": message,
+                "involvedObject": {"uid": self.pods[name]["metadata"]["uid"]},
+                "lastTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+        self.set_status(name, phase="Pending", conditions=[{"type": "PodReadyToStartContainers", "status": "False"}])
 
     def unschedulable(self, name):
         self.set_status(name, phase="Pending", conditions=[{

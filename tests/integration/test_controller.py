@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from cluster_play import Play
-from fake_cluster import PODS, POLICIES, SPACES
+from fake_cluster import EVENTS, PODS, POLICIES, SPACES
 from orchard_server import eventually
 
 
@@ -154,6 +154,34 @@ def test_b110_a_pod_that_ends_before_its_agent_answers_has_failed(play):
     eventually(lambda: f"sandbox-{name}" in play.cluster.pods)
     play.cluster.ends(f"sandbox-{name}", "StartError", 128)
     assert "could not be started" in play.until(name, "failed")["status_message"]
+
+
+def test_b110_what_a_node_tells_in_events_alone_is_told(play):
+    """While nothing else comes of the pod; it may still end well."""
+    play.cluster.running = False
+    name = play.create(wait=False)
+    eventually(lambda: f"sandbox-{name}" in play.cluster.pods)
+    play.cluster.stuck(f"sandbox-{name}", "FailedCreatePodSandBox", "no runtime for \"gvisor\" is configured")
+    words = "the pod's network and volumes are being made; its node says: FailedCreatePodSandBox: no runtime for \"gvisor\" is configured"
+    eventually(lambda: play.get(name)["status_message"] == words, 40, lambda: f"{play.get(name)}\n{play.server.log()}")
+    assert play.get(name)["status"] == "pending"
+    play.cluster.run(f"sandbox-{name}")
+    assert play.until(name, "ready")["status_message"] is None
+    play.delete(name)
+
+
+def test_b110_without_the_right_to_events_a_pod_goes_its_way(play):
+    play.cluster.running = False
+    name = play.create(wait=False)
+    eventually(lambda: f"sandbox-{name}" in play.cluster.pods)
+    asked = len(play.cluster.asked("GET", EVENTS))
+    play.cluster.fail("GET", EVENTS, 403)
+    play.cluster.stuck(f"sandbox-{name}", "FailedMount", "no such claim")
+    eventually(lambda: len(play.cluster.asked("GET", EVENTS)) > asked, 40, play.server.log)
+    assert play.get(name)["status_message"] == "the pod's network and volumes are being made"
+    play.cluster.run(f"sandbox-{name}")
+    play.until(name, "ready")
+    play.delete(name)
 
 
 def test_b110_an_agent_that_stays_silent_is_told_and_then_the_sandbox_has_failed(make_play):

@@ -209,6 +209,31 @@ def test_b119_policies_stand_before_pods_and_go_with_them(server):
     eventually(lambda: f"sandbox-{open_.id}" not in server.policies(), 60, "the policy goes with its pod")
 
 
+def test_b110_what_a_node_tells_in_events_alone(make_pod_server, cluster):
+    """Of a pod that is bound to a node where nobody works on it, but for the one who writes events."""
+    server = make_pod_server(pod_node_selector=["workload=none"]).start()
+    box = server.create(wait=False)
+    wait_status(box, "unschedulable")
+    pod = server.pod(box.id)
+    ghost = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "ghost"}}
+    assert cluster.api.post("/api/v1/nodes", json=ghost).status_code == 201
+    try:
+        answer = cluster.api.post(f"{server.pods_path}/sandbox-{box.id}/binding", json={
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": f"sandbox-{box.id}"}, "target": {"kind": "Node", "name": "ghost"}})
+        assert answer.status_code == 201, answer.text
+        told = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": f"sandbox-{box.id}.1"}, "type": "Warning",
+                "reason": "FailedMount", "message": "no such claim", "lastTimestamp": "2026-01-01T00:00:01Z", "involvedObject": {
+                    "kind": "Pod", "namespace": server.namespace, "name": f"sandbox-{box.id}", "uid": pod["metadata"]["uid"]}}
+        answer = cluster.api.post(f"/api/v1/namespaces/{server.namespace}/events", json=told)
+        assert answer.status_code == 201, answer.text
+        wait_status(box, "pending", "its node says: FailedMount: no such claim")
+    finally:
+        cluster.api.request("DELETE", f"{server.pods_path}/sandbox-{box.id}", json={"gracePeriodSeconds": 0})
+        cluster.api.delete("/api/v1/nodes/ghost")
+    wait_status(box, "failed")
+    box.delete()
+
+
 def test_b109_an_image_that_comes_late(server, node, node_images):
     box = server.create("later:1", wait=False)
     eventually(lambda: "pull" in words(box).lower() and box.get().json()["status"] == "pending", 60, lambda: box.get().text)

@@ -115,6 +115,9 @@ def test_the_account_may_do_exactly_its_work(orchard_account):
     for what in ("pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "serviceaccounts/token",
                  "rolebindings.rbac.authorization.k8s.io"):
         assert not may(orchard_account, "create", what, "sandbox-pods"), what
+    assert may(orchard_account, "list", "events", "sandbox-pods")
+    for verb, where in (("get", "sandbox-pods"), ("watch", "sandbox-pods"), ("create", "sandbox-pods"), ("list", "orchard")):
+        assert not may(orchard_account, verb, "events", where), f"{verb} events in {where}"
     assert may(orchard_account, "list", "nodes", "") and not may(orchard_account, "delete", "nodes", "")
 
 

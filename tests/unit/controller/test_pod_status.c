@@ -35,6 +35,12 @@ static const struct expected cases[] = {
 	{ .pod = "{" METADATA "}", .phase = POD_WAITING, .words = "waits for a node" },
 	{ .pod = POD("'phase':'Pending'"), .phase = POD_WAITING, .words = "being made" },
 	{ .pod = POD("'phase':'Pending'," MAIN("'waiting':{'reason':'ContainerCreating'}")), .phase = POD_WAITING },
+	{ .pod = POD("'phase':'Pending','conditions':[{'type':'PodReadyToStartContainers','status':'False'}]"),
+		.phase = POD_WAITING,
+		.words = "the pod's network and volumes are being made" },
+	{ .pod = POD("'phase':'Pending','conditions':[{'type':'PodReadyToStartContainers','status':'True'}]"),
+		.phase = POD_WAITING,
+		.words = "the pod's containers are being made" },
 	{ .pod = POD("'phase':'Running'," RUNNING), .phase = POD_WAITING }, /* no address yet */
 	{ .pod = POD(INIT("'running':{}") "," CREATING), .phase = POD_WAITING, .words = "being made" },
 	{ .pod = POD(INIT("'terminated':{'exitCode':0}") "," CREATING),

@@ -18,7 +18,7 @@
 #include <json-c/json.h>
 #include <stdio.h>
 
-enum { CONNECT_MS = 5000, ATTEMPT_MS = 10000, RESOURCES = 4, VERBS_MAX = 5, VERBS_TEXT = 64 };
+enum { CONNECT_MS = 5000, ATTEMPT_MS = 10000, RESOURCES = 5, VERBS_MAX = 5, VERBS_TEXT = 64 };
 
 static const struct {
 	const char *group, *name;
@@ -28,6 +28,7 @@ static const struct {
 } resources[RESOURCES] = {
 	{ "", "pods", false, false, { "get", "list", "watch", "create", "delete" } },
 	{ "networking.k8s.io", "networkpolicies", false, false, { "get", "list", "create", "update", "delete" } },
+	{ "", "events", false, false, { "list" } },
 	{ "", "nodes", true, false, { "get", "list" } },
 	{ "", "namespaces", true, true, { "get" } },
 };
