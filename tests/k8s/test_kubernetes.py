@@ -269,6 +269,8 @@ def test_b113_a_node_that_is_not_heard_of(server, node):
     try:
         tell_of(server, box, type="Ready", status="False")
         eventually(lambda: stands(box) == ("ready", False, "the pod's node does not answer: node-1"), 30, lambda: stands(box))
+        answer = box.post_exec("true")
+        assert answer.status_code == 503 and "(the pod's node does not answer: node-1)" in answer.text, answer.text
     finally:
         node.still(f"{NAMESPACE}/{name}", False)
     eventually(lambda: stands(box) == ("ready", True, None), 30, lambda: stands(box))

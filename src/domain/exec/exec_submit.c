@@ -310,9 +310,7 @@ submit_on_time(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	if (submit->silent)
-		err_set(&err, ERR_AGENT_UNREACHABLE,
-			"the agent of sandbox \"%s\" does not answer; try again, or delete the sandbox",
-			submit->sandbox_id);
+		sandbox_silent_err(submit->service, submit->tenant, submit->sandbox_id, &err);
 	else
 		err_set(&err, ERR_NOT_READY, "the sandbox \"%s\" is still pending; wait for it to become ready",
 			submit->sandbox_id);

@@ -131,6 +131,8 @@ uint32_t sandbox_removals(const struct service *service);
 void sandbox_lost(struct service *service, uint32_t slot, const char *uid, const char *reason);
 /* It may not answer any more, and why: not ready, with these words, until its agent is heard, which is asked from now on. */
 void sandbox_silent(struct service *service, uint32_t slot, const char *uid, const char *words);
+/* ERR_AGENT_UNREACHABLE for who waited in vain for its agent: for how long that has been silent, and why if that is known. */
+void sandbox_silent_err(struct service *service, const char *tenant, const char *id, struct err *ret_err);
 
 /* --- for whoever puts what other servers say into the table --- */
 /*

@@ -189,6 +189,25 @@ sandbox_silent(struct service *service, uint32_t slot, const char *uid, const ch
 }
 
 void
+sandbox_silent_err(struct service *service, const char *tenant, const char *id, struct err *ret_err)
+{
+	struct sandbox_record record = { .message = "" };
+	char since[64] = "does not answer";
+	struct err err;
+	uint32_t slot;
+
+	if (sandbox_lookup(service, tenant, id, &record, &slot, &err) == 0 && record.status == SANDBOX_READY &&
+		!record.ready && record.status_ms <= clock_boot_ms())
+		snprintf(since, sizeof since, "has not answered for %lld s",
+			(long long)(clock_boot_ms() - record.status_ms) / 1000);
+	else
+		record.message[0] = '\0';
+	err_set(ret_err, ERR_AGENT_UNREACHABLE,
+		"the agent of sandbox \"%s\" %s%s%s%s; try again, or delete the sandbox", id, since,
+		record.message[0] != '\0' ? " (" : "", record.message, record.message[0] != '\0' ? ")" : "");
+}
+
+void
 sandbox_probe(struct service *service, uint32_t slot)
 {
 	struct sandbox_record record;

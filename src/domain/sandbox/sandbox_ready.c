@@ -98,8 +98,7 @@ ready_on_time(evutil_socket_t fd, short what, void *arg)
 	if (ready_look(ready))
 		return;
 	if (ready->silent)
-		err_set(&err, ERR_AGENT_UNREACHABLE,
-			"the agent of sandbox \"%s\" does not answer; try again, or delete the sandbox", ready->id);
+		sandbox_silent_err(ready->service, ready->tenant, ready->id, &err);
 	else
 		err_set(&err, ERR_NOT_READY, "the sandbox \"%s\" is still pending; wait for it to become ready",
 			ready->id);

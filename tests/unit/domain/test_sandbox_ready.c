@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -21,6 +22,7 @@ on_ready(uint32_t slot, const struct sandbox_record *record, const struct err *w
 	assert_true((record != NULL) != (why != NULL));
 	assert_true((slot != UINT32_MAX) == (record != NULL));
 	outcome->code = why != NULL ? (int)why->code : 0;
+	snprintf(outcome->message, sizeof outcome->message, "%s", why != NULL ? why->msg : "");
 	outcome->done = true;
 }
 
@@ -104,6 +106,7 @@ change_silent(struct sandbox_record *record, void *arg, struct err *err)
 	(void)arg;
 	(void)err;
 	record->ready = false;
+	snprintf(record->message, sizeof record->message, "the pod's node does not answer: n1");
 	return 0;
 }
 
@@ -124,6 +127,8 @@ test_an_agent_that_does_not_answer(void **state)
 	start(f, &outcome);
 	run_until(f, &outcome.done);
 	assert_int_equal(outcome.code, ERR_AGENT_UNREACHABLE);
+	assert_non_null(strstr(outcome.message, "has not answered for "));
+	assert_non_null(strstr(outcome.message, " s (the pod's node does not answer: n1);"));
 }
 
 static void
