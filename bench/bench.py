@@ -21,7 +21,7 @@ Needs only Python's standard library; `health` also wants wrk. Everything goes t
 
 `kubernetes` starts one that makes pods in a stand-in for a cluster, or in one that is given:
 
-    bench/bench.py --build build [--kubeconfig FILE] kubernetes
+    bench/bench.py --build build [--kubeconfig FILE | --stand-in DIR] kubernetes
 
 Figures drift with the machine: quote the ratios, and the medians with the machine they came from.
 """
@@ -218,7 +218,7 @@ def main():
     parser.add_argument("--count", type=int, default=200, help="repetitions (default 200)")
     parser.add_argument("--seconds", type=int, default=3, help="length of a load run (default 3)")
     parser.add_argument("--build", default="build", help="exec-null, cluster, parallel: the build directory, after `make bench` (default build)")
-    parser.add_argument("--against", help="exec-null: another build directory, measured in turn")
+    parser.add_argument("--against", help="exec-null, kubernetes: another build directory, measured in turn")
     parser.add_argument("--rounds", type=int, default=5, help="exec-null, cluster, parallel: load runs (default 5)")
     parser.add_argument("--workers", type=int, default=2, help="exec-null, cluster: worker processes (default 2)")
     parser.add_argument("--image", default="/var/cache/orchard-tests/debian",
@@ -228,6 +228,8 @@ def main():
     parser.add_argument("--clients", type=int, default=16, help="density, kubernetes: connections (default 16)")
     parser.add_argument("--kubeconfig", help="kubernetes: of a cluster (default: a stand-in, which is slow itself)")
     known = BENCHES | OWN_SERVER
+    parser.add_argument("--stand-in", help="kubernetes: a directory with the programs fakek8s and nullagent: a stand-in that is not")
+    parser.add_argument("--pause", type=int, default=0, help="kubernetes: once more, one each so many ms")
     parser.add_argument("what", nargs="*", help=f"any of: {' '.join(known)} (default: all but {' '.join(OWN_SERVER)})")
     options = parser.parse_args()
     unknown = [name for name in options.what if name not in known]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""A stand-in for a cluster in C, `fakek8s`, with an agent that runs nothing for each pod, and a look at when pods were ready."""
+
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+PODS = "/api/v1/pods?labelSelector=app%3Dsandbox&watch=true&resourceVersion=0"
+NAME = re.compile(rb'"name":"sandbox-([^"]+)"')
+READY = b'{"type":"Ready","status":"True"}'
+
+
+class StandIn:
+    """programs: the directory of fakek8s and nullagent."""
+
+    def __init__(self, programs, directory):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        programs = os.path.abspath(programs)
+        self.processes = [subprocess.Popen([
+            f"{programs}/fakek8s", "--port", self.url.rpartition(":")[2], "--agent-cmd", f"{programs}/nullagent {{ip}} {{port}}",
+            "--work-dir", f"{directory}/pods"])]
+        self.kubeconfig = directory / "kubeconfig"
+        self.kubeconfig.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "bench",
+            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+            "clusters": [{"name": "bench", "cluster": {"server": self.url}}],
+            "users": [{"name": "bench", "user": {"token": "token"}}]}))
+        self.wait_up()
+        self.processes.append(subprocess.Popen([sys.executable, __file__, self.url], stdout=subprocess.PIPE, text=True))
+        self.processes[-1].stdout.readline()
+
+    def wait_up(self):
+        deadline = time.monotonic() + 30
+        while True:
+            with contextlib.suppress(OSError), urllib.request.urlopen(self.url + "/readyz"):
+                return
+            if time.monotonic() > deadline or self.processes[0].poll() is not None:
+                raise SystemExit("no stand-in for a cluster")
+            time.sleep(0.02)
+
+    def ready_times(self, count):
+        """By the names of the sandboxes; time.monotonic()."""
+        lines = (self.processes[1].stdout.readline().split() for _ in range(count))
+        return {name: float(when) for name, when in lines}
+
+    def close(self):
+        for process in reversed(self.processes):
+            process.terminate()
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+
+
+def tell_ready(url):
+    """A process of its own, so that nothing else holds it up: a line for each pod, when the cluster says that it is ready."""
+    told = set()
+    with urllib.request.urlopen(url + PODS) as stream:
+        print("watching", flush=True)
+        for line in stream:
+            now, name = time.monotonic(), NAME.search(line)
+            if name and READY in line and name[1] not in told:
+                told.add(name[1])
+                print(name[1].decode(), now, flush=True)
+
+
+if __name__ == "__main__":
+    tell_ready(sys.argv[1])
