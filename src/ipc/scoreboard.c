@@ -81,21 +81,16 @@ scoreboard_section_adopt(struct shm_scoreboard *board)
 
 		if (atomic_load_explicit(&slot->generation, memory_order_relaxed) & 1)
 			retire_slot(slot);
-		/* The first process of a new server is no restart. */
-		atomic_store_explicit(&slot->role, PROC_NONE, memory_order_relaxed);
 	}
 }
 
 static void
 start_life(struct proc_slot *slot, enum proc_role role, uint32_t generation)
 {
-	bool again = generation != 0 && atomic_load_explicit(&slot->role, memory_order_relaxed) == (uint32_t)role;
-	uint64_t restarts = atomic_load_explicit(&slot->restarts, memory_order_relaxed);
-
 	for (int m = 0; m < METRIC_COUNT; m++)
 		atomic_store_explicit(&slot->base[m], atomic_load_explicit(&slot->metrics[m], memory_order_relaxed),
 			memory_order_relaxed);
-	atomic_store_explicit(&slot->restarts, again ? restarts + 1 : 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->restarts, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->role, (uint32_t)role, memory_order_relaxed);
 	atomic_store_explicit(&slot->state, PROC_STARTING, memory_order_relaxed);
 	atomic_store_explicit(&slot->pid, 0, memory_order_relaxed);
@@ -136,6 +131,15 @@ scoreboard_set_pid(struct shm_scoreboard *board, struct proc_ref ref, pid_t pid,
 		return;
 	atomic_store_explicit(&slot->start_time, start_time, memory_order_relaxed);
 	atomic_store_explicit(&slot->pid, (int32_t)pid, memory_order_release);
+}
+
+void
+scoreboard_set_restarts(struct shm_scoreboard *board, struct proc_ref ref, uint64_t restarts)
+{
+	struct proc_slot *slot = current_slot(board, ref);
+
+	if (slot != NULL)
+		atomic_store_explicit(&slot->restarts, restarts, memory_order_relaxed);
 }
 
 void

@@ -130,7 +130,7 @@ struct proc_info {
 	pid_t pid;
 	uint64_t start_time;
 	double started_at; /* wall clock */
-	uint64_t restarts; /* how often this role was respawned in this slot */
+	uint64_t restarts; /* how often it took the place of one that died */
 	int64_t metrics[METRIC_COUNT];
 };
 
@@ -138,6 +138,8 @@ struct proc_info {
 int scoreboard_claim(
 	struct shm_scoreboard *board, enum proc_role role, struct proc_ref *ret_ref, struct err *err) MUSTCHECK;
 void scoreboard_set_pid(struct shm_scoreboard *board, struct proc_ref ref, pid_t pid, uint64_t start_time);
+/* Master only. Of a new one it is 0. */
+void scoreboard_set_restarts(struct shm_scoreboard *board, struct proc_ref ref, uint64_t restarts);
 /* Master only, after waitpid(): the generation rises, counters move into the totals of the dead. */
 void scoreboard_retire(struct shm_scoreboard *board, struct proc_ref ref);
 void scoreboard_set_state(struct shm_scoreboard *board, struct proc_ref ref, enum proc_state state);

@@ -135,6 +135,7 @@ child_start(const struct child_plan *plan, struct child *ret_child, struct err *
 
 	if (scoreboard_claim(board, plan->role->role, &ref, err) < 0)
 		return err_prefix(err, "no place for another process, earlier ones still drain");
+	scoreboard_set_restarts(board, ref, plan->restarts);
 	if (pipe2(pipefd, O_CLOEXEC) < 0) {
 		scoreboard_retire(board, ref);
 		return err_set_errno(err, errno, "no pipe for a new %s", child_role_name(plan->role->role));

@@ -45,6 +45,7 @@ struct child_plan {
 	const struct child_share *share;
 	const struct master_role *role;
 	const struct config *config;
+	uint64_t restarts; /* how many died at its place before */
 	const int *foreign_fds;
 	size_t foreign_count;
 };

@@ -38,6 +38,7 @@ struct place {
 	int64_t kill_ms; /* 0: not yet */
 	int64_t fill_ms; /* empty place: when to fill it */
 	int64_t pause_ms; /* the last pause before filling */
+	uint64_t deaths;
 };
 
 struct supervisor {
@@ -104,9 +105,11 @@ static int
 place_fill(struct supervisor *s, struct place *place, const struct config *config, struct err *err)
 {
 	int foreign[SHM_PROCESSES];
-	struct child_plan plan = {
-		.share = s->share, .role = place->role, .config = config, .foreign_fds = foreign
-	};
+	struct child_plan plan = { .share = s->share,
+		.role = place->role,
+		.config = config,
+		.restarts = place->deaths,
+		.foreign_fds = foreign };
 
 	for (size_t i = 0; i < SHM_PROCESSES; i++)
 		if (s->places[i].child.ready_fd >= 0)
@@ -346,6 +349,7 @@ place_died(struct supervisor *s, struct place *place, int status)
 	else if (why != cause)
 		log_error("%s %" PRIu32 ": %s", child_role_name(place->role->role), place->number, why);
 	child_forget(&place->child);
+	place->deaths++;
 	place->kill_ms = 0;
 	place_pause(s, place, lived_ms);
 }

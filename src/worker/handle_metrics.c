@@ -3,6 +3,7 @@
 #include "config.h"
 #include "worker/routes.h"
 
+#include "base/clock.h"
 #include "conf/config.h"
 #include "conf/walls.h"
 #include "ipc/exec_lock.h"
@@ -253,10 +254,27 @@ put_execs(struct evbuffer *out, struct api *api)
 		(unsigned long long)record_index_forgotten(shm_keys(api->shm)));
 }
 
+/* of_latest: seconds since the latest restart; < 0: none. */
+static void
+put_restarts(struct evbuffer *out, const char *const *roles, const uint64_t *restarts, const double *of_latest)
+{
+	put_family(out, "orchard_process_restarts", "gauge",
+		"How often one of the processes that are there now took the place of one that died");
+	for (size_t role = PROC_MASTER; role < PROC_ROLES; role++)
+		evbuffer_add_printf(out, "orchard_process_restarts{role=\"%s\"} %llu\n", roles[role],
+			(unsigned long long)restarts[role]);
+	put_family(out, "orchard_process_restart_age_seconds", "gauge",
+		"Seconds since the latest of these, of roles that have any");
+	for (size_t role = PROC_MASTER; role < PROC_ROLES; role++)
+		if (of_latest[role] >= 0)
+			evbuffer_add_printf(out, "orchard_process_restart_age_seconds{role=\"%s\"} %.0f\n",
+				roles[role], of_latest[role]);
+}
+
 static void
 put_processes(struct evbuffer *out, struct shm_scoreboard *board)
 {
-	static const char *const roles[] = {
+	static const char *const roles[PROC_ROLES] = {
 		[PROC_MASTER] = "master",
 		[PROC_WORKER] = "worker",
 		[PROC_REAPER] = "reaper",
@@ -266,21 +284,24 @@ put_processes(struct evbuffer *out, struct shm_scoreboard *board)
 	};
 	uint32_t live[PROC_ROLES] = { 0 };
 	uint64_t restarts[PROC_ROLES] = { 0 };
+	double age, of_latest[PROC_ROLES], now = (double)clock_wall_us() / 1e6;
 	struct proc_info info;
 
+	for (size_t role = 0; role < PROC_ROLES; role++)
+		of_latest[role] = -1;
 	for (uint32_t slot = 0; slot < SHM_PROCESSES; slot++) {
 		if (!scoreboard_info(board, slot, &info) || info.role >= PROC_ROLES)
 			continue;
 		live[info.role]++;
 		restarts[info.role] += info.restarts;
+		age = now > info.started_at ? now - info.started_at : 0;
+		if (info.restarts > 0 && (of_latest[info.role] < 0 || age < of_latest[info.role]))
+			of_latest[info.role] = age;
 	}
 	put_family(out, "orchard_processes", "gauge", "Processes of this server by role");
 	for (size_t role = PROC_MASTER; role < PROC_ROLES; role++)
 		evbuffer_add_printf(out, "orchard_processes{role=\"%s\"} %u\n", roles[role], live[role]);
-	put_family(out, "orchard_process_restarts", "gauge", "Respawns of the processes that are there now");
-	for (size_t role = PROC_MASTER; role < PROC_ROLES; role++)
-		evbuffer_add_printf(out, "orchard_process_restarts{role=\"%s\"} %llu\n", roles[role],
-			(unsigned long long)restarts[role]);
+	put_restarts(out, roles, restarts, of_latest);
 }
 
 static void

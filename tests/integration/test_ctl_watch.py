@@ -8,8 +8,9 @@ import signal
 import pytest
 
 from ctl import ORCHARDCTL, Ctl
+from ctl_fake import Fake
 from ctl_screen import Screen
-from orchard_server import BUILD
+from orchard_server import BUILD, eventually
 
 
 @pytest.fixture
@@ -118,6 +119,40 @@ def test_doctor_sees_weak_walls(make_server, tmp_path):
     code, found = checks(Ctl(server, tmp_path))
     assert found["isolation"]["result"] == "warn"
     assert "sandbox_no_new_privs" in found["isolation"]["message"]
+
+
+def test_doctor_tells_a_death_of_late(make_server, tmp_path):
+    server = make_server().start()
+    ctl = Ctl(server, tmp_path)
+    for _ in range(3):  # a reload takes the places of the one before it, and nobody died
+        before = server.processes()["worker"]
+        server.reload()
+        eventually(lambda: len(now := server.processes()["worker"]) == len(before) and not set(now) & set(before), 30)
+    server.wait_ready()
+    assert checks(ctl)[1]["processes"]["message"] == "none had to be replaced"
+    server.replace("worker")
+    server.wait_ready()
+    found = checks(ctl)[1]["processes"]
+    assert found["result"] == "warn" and "journalctl" in found["cure"]
+    assert re.fullmatch(rf"died and was replaced: worker, {len(before)} times, the last \S+ ago", found["message"])
+
+
+@pytest.mark.parametrize(("count", "age", "result", "said"), [
+    (0, None, "ok", "none had to be replaced"), (1, 599, "warn", "worker, 9m59s ago"),
+    (3, 600, "ok", "all is well since one was replaced: worker, 3 times, the last 10m ago"), (1, 86400, "ok", "1d ago")])
+def test_doctor_forgives_an_old_death(tmp_path, count, age, result, said):
+    metrics = f'orchard_process_restarts{{role="worker"}} {count}\n' + \
+        (f'orchard_process_restart_age_seconds{{role="worker"}} {age}\n' if age else "")
+
+    def answer(request):
+        request.answer(200, metrics.encode() if request.path == "/metrics" else {"service": "orchard", "version": "1"})
+    fake = Fake(answer)
+    try:
+        found = checks(Ctl(fake, tmp_path), "--no-host")[1]["processes"]
+    finally:
+        fake.close()
+    assert found["result"] == result and said in found["message"]
+    assert (found["cure"] is not None) == (result == "warn"), found
 
 
 def test_doctor_for_people(ctl):

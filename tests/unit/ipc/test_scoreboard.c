@@ -112,10 +112,24 @@ test_info_tells_what_was_set(void **state)
 	scoreboard_set_pid(board, ref, 1, 1); /* stale: no effect */
 	ref = claim(PROC_REAPER);
 	assert_true(scoreboard_info(board, ref.slot, &info));
-	assert_int_equal(info.restarts, 1);
 	assert_int_equal(info.pid, 0);
+}
+
+/* A slot is taken again after each reload, which is no restart of anything. */
+static void
+test_restarts_are_what_the_master_says(void **state)
+{
+	struct proc_ref ref = claim(PROC_WORKER), old = ref;
+	struct proc_info info;
+
+	(void)state;
+	scoreboard_set_restarts(board, ref, 3);
+	assert_true(scoreboard_info(board, ref.slot, &info));
+	assert_int_equal(info.restarts, 3);
 	scoreboard_retire(board, ref);
 	ref = claim(PROC_WORKER);
+	assert_int_equal(ref.slot, old.slot);
+	scoreboard_set_restarts(board, old, 4); /* stale: no effect */
 	assert_true(scoreboard_info(board, ref.slot, &info));
 	assert_int_equal(info.restarts, 0);
 }
@@ -195,6 +209,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			test_counters_of_the_dead_stay_in_the_sum_and_gauges_do_not, make_board, unmap_board),
 		cmocka_unit_test_setup_teardown(test_info_tells_what_was_set, make_board, unmap_board),
+		cmocka_unit_test_setup_teardown(test_restarts_are_what_the_master_says, make_board, unmap_board),
 		cmocka_unit_test_setup_teardown(test_full_board_is_no_capacity, make_board, unmap_board),
 		cmocka_unit_test_setup_teardown(
 			test_adoption_retires_all_and_keeps_the_totals, make_board, unmap_board),

@@ -3,8 +3,11 @@
 #include "base/alloc.h"
 #include "orchardctl/doctor/finding.h"
 #include "orchardctl/doctor/metrics.h"
+#include "orchardctl/output/cell.h"
 
 #include <stdio.h>
+
+enum { LATELY_SECONDS = 600 };
 
 /* Each orchard_sandbox_weakened{setting="..."} that is above 0. */
 static void
@@ -29,6 +32,23 @@ check_isolation(struct findings *findings, const char *text)
 		finding_add(findings, FINDING_OK, "isolation", NULL, "as by default, or stronger");
 }
 
+/* How many of a role were replaced, in words; malloc'ed, NULL: none. */
+static char *
+restarts_text(const char *text, const char *role, bool *ret_lately)
+{
+	AUTO_FREE char *count_name = alloc_format("orchard_process_restarts{role=\"%s\"}", role);
+	AUTO_FREE char *age_name = alloc_format("orchard_process_restart_age_seconds{role=\"%s\"}", role);
+	AUTO_FREE char *ago = NULL;
+	double count, age;
+
+	if (!metrics_value(text, count_name, &count) || count <= 0)
+		return NULL;
+	*ret_lately = !metrics_value(text, age_name, &age) || age < LATELY_SECONDS;
+	ago = cell_duration(age);
+	return count < 2 ? alloc_format("%s, %s ago", role, ago)
+			 : alloc_format("%s, %.0f times, the last %s ago", role, count, ago);
+}
+
 static void
 check_restarts(struct findings *findings, const char *text)
 {
@@ -36,15 +56,16 @@ check_restarts(struct findings *findings, const char *text)
 	unsigned restarted = 0;
 
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-		AUTO_FREE char *name = alloc_format("orchard_process_restarts{role=\"%s\"}", roles[i]);
-		double count;
+		bool lately = false;
+		AUTO_FREE char *replaced = restarts_text(text, roles[i], &lately);
 
-		if (!metrics_value(text, name, &count) || count <= 0)
+		if (replaced == NULL)
 			continue;
 		restarted++;
-		finding_add(findings, FINDING_WARN, "processes",
-			"the server's log tells why: journalctl -u orchardd | grep -E '\"(warn|error)\"'",
-			"processes died and were replaced: %s, %.0f times", roles[i], count);
+		finding_add(findings, lately ? FINDING_WARN : FINDING_OK, "processes",
+			lately ? "the server's log tells why: journalctl -u orchardd | grep -E '\"(warn|error)\"'"
+			       : NULL,
+			lately ? "died and was replaced: %s" : "all is well since one was replaced: %s", replaced);
 	}
 	if (restarted == 0)
 		finding_add(findings, FINDING_OK, "processes", NULL, "none had to be replaced");
