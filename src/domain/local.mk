@@ -35,6 +35,8 @@ src_domain_libdomain_a_SOURCES = \
 	src/domain/exec/exec_untold.c \
 	src/domain/exec/patch_spec.c \
 	src/domain/exec/patch_spec.h \
+	src/domain/exec/patch_words.c \
+	src/domain/exec/patch_words.h \
 	src/domain/job/job.c \
 	src/domain/job/job.h \
 	src/domain/job/job_far.c \
@@ -84,6 +86,7 @@ domain_tests = \
 	tests/unit/domain/test_exec_key \
 	tests/unit/domain/test_exec_resume \
 	tests/unit/domain/test_exec_tidy \
+	tests/unit/domain/test_patch_words \
 	tests/unit/domain/test_sandbox \
 	tests/unit/domain/test_sandbox_heard \
 	tests/unit/domain/test_shared \
@@ -130,6 +133,10 @@ tests_unit_domain_test_exec_tidy_LDADD = $(domain_test_ldadd)
 tests_unit_domain_test_expiry_SOURCES = tests/unit/domain/test_expiry.c
 tests_unit_domain_test_expiry_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_domain_test_expiry_LDADD = $(domain_test_ldadd)
+
+tests_unit_domain_test_patch_words_SOURCES = tests/unit/domain/test_patch_words.c
+tests_unit_domain_test_patch_words_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_domain_test_patch_words_LDADD = $(domain_test_ldadd)
 
 tests_unit_domain_test_late_store_SOURCES = tests/unit/domain/test_late_store.c tests/unit/domain/late_store.c \
 	tests/unit/domain/late_store.h $(domain_fixture)

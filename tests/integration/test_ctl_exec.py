@@ -204,6 +204,11 @@ def test_a_patch_applies_whole_or_not_at_all(ctl, box, tmp_path):
     assert ctl.out("exec", box.id, "cat", "/tmp/p/a.txt") == "world\n"
     again = ctl.run("patch", box.id, "-w", "/tmp/p", input=DIFF.encode())
     assert (again.returncode, again.stdout) == (1, b"") and b"nothing has changed" in again.stderr
+    first, *rest = again.stderr.decode().splitlines()
+    assert first.startswith("orchardctl: the patch does not fit at a.txt:1: ")
+    assert rest[-2:] == ["  | error: patch failed: a.txt:1", "  | error: a.txt: patch does not apply"]
+    hostile = ctl.run("patch", box.id, "-w", "/tmp/p", input=b"@@ -1 +1 @@ \x1b[31m\n-a\n+b\n")
+    assert (hostile.returncode, b"\x1b" in hostile.stderr) == (1, False)
     assert ctl.run("patch", box.id, input=b"").returncode == 1
     assert ctl.run("patch", box.id, str(tmp_path / "none")).returncode == 1
 

@@ -258,6 +258,30 @@ def test_a_lost_last_newline_and_nonsense(box):
     assert take(box, "/srv/w")["a"] == b"y\n"
 
 
+@pytest.mark.parametrize(("patch", "error"), [
+    ("no patch\n", "there is no change in the patch"), ("", "there is no change in the patch"),
+    ("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-q\n+y\n", "the patch does not fit at a:1: "),
+    ("--- a/sub/b\n+++ b/sub/b\n@@ -1 +1 @@\n-q\n+y\n", "the patch changes sub/b, which is not there: "),
+    ("--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+y\n", "the patch makes a, which is there already"),
+    ("--- a/a\n+++ b/a\n@@ -1,3 +1 @@\n-x\n+y\n", "line 6 of the patch is not what"),
+    ("@@ -1 +1 @@\n-x\n+y\n", "line 1 of the patch begins a change of no file"),
+    ("--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "line 1 of the patch names no file")])
+def test_what_is_wrong_is_told_in_words(box, patch, error):
+    put(box, "/srv/words", {"a": b"x\n"})
+    done = apply(box, patch, cwd="/srv/words")
+    assert not done["success"] and done["error"].startswith(error) and done["stderr"].startswith("error: ")
+    assert take(box, "/srv/words")["a"] == b"x\n"
+
+
+def test_the_words_of_gnu_patch_too(no_git):
+    put(no_git, "/srv/words", {"a": b"x\n"})
+    for patch, error in (("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-q\n+y\n", "the patch does not fit at a:1: "),
+                         ("no patch\n", "there is no change in the patch"),
+                         ("--- a/b\n+++ b/b\n@@ -1 +1 @@\n-q\n+y\n", "the file that line 3 of the patch speaks of")):
+        done = apply(no_git, patch, cwd="/srv/words")
+        assert not done["success"] and done["error"].startswith(error), done
+
+
 def test_the_default_directory_and_user_are_the_sandboxes(server):
     box = server.create(working_dir="/srv/home")
     box.out("useradd -m someone; chown someone /srv/home")

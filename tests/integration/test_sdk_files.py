@@ -71,6 +71,7 @@ def test_patches(sandbox):
     assert result.success and result.exit_code == 0, result.stderr
     assert sandbox.download_content("/patch/a.txt") == b"world\n"
     again = sandbox.apply_patch(PATCH.encode(), cwd="/patch")
+    assert again.error.startswith("the patch does not fit at a.txt:1: ")
     assert not again.success and again.exit_code != 0 and again.stderr
     assert sandbox.download_content("/patch/a.txt") == b"world\n"
 

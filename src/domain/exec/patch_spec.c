@@ -3,6 +3,7 @@
 #include "domain/exec/patch_spec.h"
 
 #include "domain/exec/exec.h"
+#include "domain/exec/patch_words.h"
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -65,18 +66,28 @@ patch_spec_read(const struct config *config, struct json_reader *reader, struct 
 	ret_spec->command = ret_spec->owned_command;
 }
 
+static const char *
+patch_said(struct json_object *job, const char *stream)
+{
+	return json_object_get_string(json_object_object_get(job, stream));
+}
+
 /* What the exit code does not say in words. */
 static struct json_object *
 patch_error(struct json_object *job, bool success)
 {
 	struct json_object *error = json_object_object_get(job, "error");
 	struct json_object *exit_code = json_object_object_get(job, "exit_code");
+	AUTO_FREE char *words = NULL;
 	char text[96];
 
 	if (success || error != NULL)
 		return json_object_get(error);
 	if (json_object_get_int(exit_code) == PATCH_NO_TOOL)
 		return json_object_new_string("git not found: the image has neither git nor patch");
+	words = patch_words(patch_said(job, "stdout"), patch_said(job, "stderr"));
+	if (words != NULL)
+		return json_object_new_string(words);
 	snprintf(text, sizeof text, "the patch was not applied (exit code %d); stderr says why",
 		json_object_get_int(exit_code));
 	return json_object_new_string(text);

@@ -11,6 +11,7 @@
 #include "orchardctl/commands/commands.h"
 #include "orchardctl/commands/options.h"
 #include "orchardctl/commands/spec.h"
+#include "orchardctl/output/cell.h"
 #include "orchardctl/output/print.h"
 
 #include <fcntl.h>
@@ -72,6 +73,20 @@ read_patch(struct patch *patch, struct err *err)
 	return 0;
 }
 
+/* The words of git or patch, as such; what they quote may be anything. */
+static void
+show_said(const char *text)
+{
+	while (*text != '\0') {
+		AUTO_FREE char *line = alloc_format("%.*s", (int)strcspn(text, "\n"), text);
+		AUTO_FREE char *shown = cell_line(line);
+
+		fprintf(stderr, "  | %s\n", shown);
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+}
+
 static int
 apply(const struct ctl *ctl, struct patch *patch)
 {
@@ -97,9 +112,9 @@ apply(const struct ctl *ctl, struct patch *patch)
 	success = print_member(answer.json, "success");
 	if (success != NULL && json_object_get_boolean(success))
 		return CTL_OK;
-	fputs(print_string(answer.json, "stderr"), stderr);
 	why = print_string(answer.json, "error");
-	ctl_error("the patch does not apply, and nothing has changed%s%s", why[0] != '\0' ? ": " : "", why);
+	ctl_error("%s\nnothing has changed", why[0] != '\0' ? why : "the patch was not applied");
+	show_said(print_string(answer.json, "stderr"));
 	return CTL_FAILED;
 }
 

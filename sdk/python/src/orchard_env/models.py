@@ -106,7 +106,10 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class PatchResult:
-    """What came of a patch: applied whole, or not at all."""
+    """What came of a patch: applied whole, or not at all.
+
+    `error` says what is wrong and what to do; `stdout` and `stderr` are the words of git, or of patch.
+    """
 
     success: bool
     stdout: str = ""
