@@ -249,8 +249,9 @@ connect_to(struct redis *redis, const struct sockaddr *address, socklen_t size)
 	redis->bev = must_alloc(bufferevent_socket_new(redis->base, fd, BEV_OPT_CLOSE_ON_FREE));
 	bufferevent_set_max_single_read(redis->bev, READ_PIECE);
 	bufferevent_setcb(redis->bev, connect_on_input, NULL, connect_on_event, redis);
-	/* When it fails at once, connect_on_event() has been told, or will be. */
-	(void)bufferevent_socket_connect(redis->bev, address, (int)size);
+	/* Refused, connect_on_event() is told of it; with no such socket or no way there nobody is. */
+	if (bufferevent_socket_connect(redis->bev, address, (int)size) != 0 && redis->bev != NULL)
+		redis_down(redis, "%s", strerror(errno));
 }
 
 static void

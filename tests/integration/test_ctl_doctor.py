@@ -79,6 +79,8 @@ def test_doctor_tells_a_replica_and_one_that_is_away(redis):
     assert replica["result"] == "fail" and "replica" in replica["message"] and " role" in replica["cure"], replica
     away = found("redis://127.0.0.1:1")["redis-server"][0]
     assert away["result"] == "fail" and away["cure"].startswith("redis-cli -h 127.0.0.1 -p 1 ping"), away
+    nothing = found("unix:///nowhere")["redis-server"][0]
+    assert nothing["result"] == "fail" and "No such file" in nothing["message"], nothing
     assert found("rediss://host")["redis-server"][0]["result"] == "fail"
 
 

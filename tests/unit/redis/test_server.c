@@ -220,6 +220,27 @@ test_a_stopped_server_is_down_in_a_while(void **state)
 }
 
 static void
+test_where_nobody_listens_is_told_by_the_kernels_word(void **state)
+{
+	static const struct {
+		const char *url, *problem;
+	} places[] = { { "unix:///nowhere/redis.sock", "No such file" }, { "redis://127.0.0.1:1", "refused" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		struct ctx ctx;
+
+		ctx_start(&ctx, NULL);
+		ctx_connect(&ctx, places[i].url, 0);
+		/* Not that no connection came about in the time that it has. */
+		while (strstr(redis_problem(ctx.redis), "not connected yet") != NULL)
+			event_base_loop(ctx.base, EVLOOP_ONCE);
+		assert_non_null(strstr(redis_problem(ctx.redis), places[i].problem));
+		ctx_stop(&ctx);
+	}
+}
+
+static void
 test_a_server_that_becomes_a_replica_is_away(void **state)
 {
 	struct ctx ctx;
@@ -433,6 +454,7 @@ main(void)
 		cmocka_unit_test(test_thousands_in_flight_keep_their_order),
 		cmocka_unit_test(test_a_killed_server_loses_what_is_in_flight),
 		cmocka_unit_test(test_a_stopped_server_is_down_in_a_while),
+		cmocka_unit_test(test_where_nobody_listens_is_told_by_the_kernels_word),
 		cmocka_unit_test(test_a_server_that_becomes_a_replica_is_away),
 		cmocka_unit_test(test_a_full_server_is_away),
 		cmocka_unit_test(test_a_server_that_can_t_save_is_away),
