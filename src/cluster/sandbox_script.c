@@ -1,8 +1,9 @@
 /*
  * sandbox_script.c - the texts, and the words they are called with.
  *
- * A version is Redis' time in microseconds, or one more than the last: so it grows also over a flush and a
- * fail-over to an older copy, and a later life of an id has higher ones than an earlier.
+ * A version is Redis' time in microseconds, or one more than the last, which whoever writes knows, too: so it grows also over a
+ * flush and a fail-over to an older copy, whatever its clock says, and a later life of an id has higher ones than an
+ * earlier. Only a deletion asks for no version: its home takes it with any.
  *
  * A deletion leaves two marks that outlive the record: of the uid, so that nothing of that life is written any more, and
  * of tenant and id, for whoever still asks. The record itself goes when its home has removed what it stands for.
@@ -83,14 +84,19 @@ const struct redis_script sandbox_script_tell = { .keys = 4, .text =
 
 /*
  * KEYS  record, changes
- * ARGV  1-4 as create, 5... fields; a ttl_ms counts from now
+ * ARGV  1-4 as create, 5 the version it knows, 6 how many words the fields as it knows them are, 7... those, then fields; a
+ *       ttl_ms counts from now
+ *
+ * What it knows is written only where Redis has an older copy: a change that this one lacks is not undone by the next.
  */
 const struct redis_script sandbox_script_patch = { .keys = 2, .text =
 	PRELUDE CHANGED
 	"local was = redis.call('HMGET', KEYS[1], 'uid', 'version', 'status', 'activity_ms')\n"
 	"if was[1] ~= ARGV[2] or was[3] == 'deleting' then return { 'none', now } end\n"
-	"local version = after(was[2])\n"
-	"for i = 5, #ARGV, 2 do\n"
+	"local known, first = tonumber(ARGV[5]), 7 + tonumber(ARGV[6])\n"
+	"if (tonumber(was[2]) or 0) < known then redis.call('HSET', KEYS[1], unpack(ARGV, 7, first - 1)) end\n"
+	"local version = after(math.max(tonumber(was[2]) or 0, known))\n"
+	"for i = first, #ARGV, 2 do\n"
 	"  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])\n"
 	"  if ARGV[i] == 'ttl_ms' then redis.call('HSET', KEYS[1], 'ttl_from_ms', now) end\n"
 	"end\n"
@@ -177,7 +183,7 @@ const struct redis_script sandbox_script_sign = { .keys = 2, .text =
 
 /*
  * KEYS  record, index, changes, mark of the uid, replicas
- * ARGV  1-5 as create, 6 its home so far, 7 ms of silence after which that is gone, 8... all fields
+ * ARGV  1-5 as create, 6 its home so far, 7 ms of silence after which that is gone, 8 the version it knows, 9... all fields
  *
  * The first who asks has it. All fields are written only where Redis has lost them.
  */
@@ -189,9 +195,9 @@ const struct redis_script sandbox_script_adopt = { .keys = 5, .text =
 	"if ARGV[6] ~= ARGV[3] and beat and now - beat <= tonumber(ARGV[7]) then return { 'moved', now } end\n"
 	"if not was[1] then\n"
 	"  if redis.call('EXISTS', KEYS[4]) == 1 then return { 'gone', now, '' } end\n"
-	"  redis.call('HSET', KEYS[1], unpack(ARGV, 8))\n"
+	"  redis.call('HSET', KEYS[1], unpack(ARGV, 9))\n"
 	"end\n"
-	"local version = after(was[2])\n"
+	"local version = after(math.max(tonumber(was[2]) or 0, tonumber(ARGV[8])))\n"
 	"redis.call('HSET', KEYS[1], 'version', whole(version), 'home', ARGV[3])\n"
 	"redis.call('PEXPIRE', KEYS[1], ARGV[5])\n"
 	"redis.call('SADD', KEYS[2], ARGV[1])\n"
@@ -315,38 +321,58 @@ sandbox_script_adopt_args(struct redis_args *args, const struct sandbox_scripts 
 	redis_args_number(args, scripts->record_ttl_ms);
 	redis_args_text(args, record->home);
 	redis_args_number(args, silent_ms);
+	redis_args_number(args, (int64_t)record->version);
 	put_all(args, scripts, record, shared);
+}
+
+/* How many words there are from here to the end: the place in front of them. */
+static size_t
+begin_counted(struct redis_args *args)
+{
+	redis_args_number(args, 0);
+	return args->count - 1;
+}
+
+/* Known only now: that place takes the last word put in. */
+static void
+end_counted(struct redis_args *args, size_t count)
+{
+	redis_args_number(args, (int64_t)(args->count - count - 1));
+	args->list[count] = args->list[--args->count];
 }
 
 void
 sandbox_script_tell_args(struct redis_args *args, const struct sandbox_scripts *scripts,
 	const struct sandbox_record *record, const struct shared_clock *shared)
 {
-	size_t count, from;
+	size_t count;
 
 	begin_record(args, scripts, record);
 	redis_args_number(args, (int64_t)record->version);
 	redis_args_format(args, "%" PRIx64, sandbox_fields_digest(record));
-	count = args->count;
-	redis_args_number(args, 0);
-	from = args->count;
+	count = begin_counted(args);
 	sandbox_fields_put_host(args, scripts->replica, scripts->host);
 	sandbox_fields_put(args, SANDBOX_FIELDS_HOME, record, shared);
-	/* How many those are is known only now: its place in front of them takes the last word put in. */
-	redis_args_number(args, (int64_t)(args->count - from));
-	args->list[count] = args->list[--args->count];
+	end_counted(args, count);
 	sandbox_fields_put(args, SANDBOX_FIELDS_PATCH, record, shared);
 	sandbox_fields_put(args, SANDBOX_FIELDS_SIGNS, record, shared);
 }
 
 void
 sandbox_script_patch_args(struct redis_args *args, const struct sandbox_scripts *scripts,
-	const struct sandbox_record *record, const struct sandbox_patch_fields *patch)
+	const struct sandbox_record *record, const struct sandbox_patch_fields *patch,
+	const struct shared_clock *shared)
 {
+	size_t count;
+
 	redis_args_init(args);
 	key_record(args, scripts, record->id);
 	key_changes(args, scripts);
 	add_life(args, scripts, record);
+	redis_args_number(args, (int64_t)record->version);
+	count = begin_counted(args);
+	sandbox_fields_put(args, SANDBOX_FIELDS_PATCH, record, shared);
+	end_counted(args, count);
 	if (patch->labels != NULL) {
 		redis_args_text(args, "labels");
 		redis_args_text(args, patch->labels);

@@ -68,7 +68,8 @@ struct sandbox_patch_fields {
 	int64_t ttl_ms, idle_timeout_ms;
 };
 void sandbox_script_patch_args(struct redis_args *args, const struct sandbox_scripts *scripts,
-	const struct sandbox_record *record, const struct sandbox_patch_fields *patch);
+	const struct sandbox_record *record, const struct sandbox_patch_fields *patch,
+	const struct shared_clock *shared);
 /* judged: by a rule, from the ages in record; what has been used since is left alone. */
 void sandbox_script_delete_args(struct redis_args *args, const struct sandbox_scripts *scripts,
 	const struct sandbox_record *record, const char *rule, const struct shared_clock *judged);

@@ -93,7 +93,9 @@ sandbox_share_patch(struct sandbox_share *share, const struct sandbox_record *re
 {
 	struct redis_args args;
 
-	sandbox_script_patch_args(&args, &share->options.scripts, record, patch);
+	if (check_clock(share, err) != 0)
+		return -1;
+	sandbox_script_patch_args(&args, &share->options.scripts, record, patch, &share->clock);
 	return call_send(call_about(share, CALL_PATCH, record, to), &sandbox_script_patch, &args, err);
 }
 

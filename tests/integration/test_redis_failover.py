@@ -70,6 +70,24 @@ def test_a_copy_that_lacks_the_last_writes(redis_pair, servers):
         eventually(lambda: server.client.get(doomed.url).status_code == 404, 90, "what is deleted stays so")
 
 
+# The next change of what the copy has is one of what was promised
+def test_a_change_of_an_older_record_keeps_what_was_changed_before(redis_pair, servers):
+    here, there = servers
+    box = here.create()
+    eventually(lambda: there.client.get(box.url).status_code == 200, 30, "known elsewhere")
+    redis_pair.lag()
+    here.client.patch(box.url, json={"labels": {"n": "1"}}).raise_for_status()
+    eventually(lambda: there.client.get(box.url).json()["labels"] == {"n": "1"}, 30, "heard elsewhere")
+    redis_pair.proxies[0].mute = True  # its home does not tell of it first
+    redis_pair.fail_over()
+    eventually(lambda: there.client.patch(box.url, json={"ttl_seconds": 5000}).status_code == 200, 60, "it is changed")
+    redis_pair.proxies[0].mute = False
+    for server in servers:
+        until_ready(server)
+        eventually(lambda: server.client.get(box.url).json()["ttl_seconds"] == 5000, 60, "the new change stands")
+        assert server.client.get(box.url).json()["labels"] == {"n": "1"}
+
+
 # A command is in its lane once, whoever has the lane now
 def test_fences_go_on_above_what_the_agent_has_seen(redis_pair, servers):
     here, there = servers

@@ -156,7 +156,7 @@ patch(const struct sandbox_record *record, const char *labels, int64_t ttl_ms)
 	struct sandbox_patch_fields fields = { .labels = labels, .ttl_ms = ttl_ms, .idle_timeout_ms = -1 };
 	struct redis_args args;
 
-	sandbox_script_patch_args(&args, &here, record, &fields);
+	sandbox_script_patch_args(&args, &here, record, &fields, &shared);
 	return run(&sandbox_script_patch, &args);
 }
 
@@ -487,6 +487,33 @@ test_versions_grow_past_a_clock_that_was_set_back(void **state)
 	assert_int_equal(back.record.version, ahead + 1);
 }
 
+/* Redis is an older copy, on a machine whose clock is behind, and its home has not told it anew yet. */
+static void
+test_a_patch_of_an_older_copy_undoes_nothing_and_is_newer_than_what_is_known(void **state)
+{
+	struct sandbox_record record = new_record("a");
+	struct shared_sandbox back;
+
+	(void)state;
+	assert_string_equal(create(&record), "made");
+	record.version = 4102444800000000; /* of a change that the copy lacks */
+	record.idle_timeout_ms = 9000;
+	assert_string_equal(patch(&record, "{\"b\":\"2\"}", -1), "done");
+	back = read_back("a");
+	assert_int_equal(back.record.version, record.version + 1);
+	assert_int_equal(back.record.idle_timeout_ms, 9000);
+	assert_string_equal(back.record.labels, "{\"b\":\"2\"}");
+	assert_int_equal(back.record.ttl_from_ms, record.ttl_from_ms);
+	/* To this one nothing is known that it lacks. */
+	record.version = 1;
+	record.idle_timeout_ms = 8000;
+	assert_string_equal(patch(&record, "{}", 7000), "done");
+	back = read_back("a");
+	assert_int_equal(back.record.idle_timeout_ms, 9000);
+	assert_int_equal(back.record.version, 4102444800000002);
+	assert_true(back.record.ttl_from_ms > record.ttl_from_ms);
+}
+
 #define OTHER "22222222-2222-4222-8222-222222222222"
 
 static const char *
@@ -519,7 +546,9 @@ test_the_first_adopts_what_a_silent_home_had(void **state)
 	beat(here.replica, 0);
 	assert_string_equal(adopt(&record, OTHER, here.replica), "moved");
 	beat(here.replica, 60000);
+	record.version = 4102444800000000; /* of a change that this Redis lacks */
 	assert_string_equal(adopt(&record, OTHER, here.replica), "done");
+	assert_int_equal(read_back("a").record.version, 4102444800000001);
 	assert_string_equal(adopt(&record, "33333333-3333-4333-8333-333333333333", here.replica), "moved");
 	assert_string_equal(read_back("a").record.home, OTHER);
 	assert_string_equal(read_back("a").record.uid, record.uid);
@@ -595,6 +624,8 @@ main(void)
 			test_what_a_flush_took_with_its_home_is_adopted_unless_it_was_deleted, flush),
 		cmocka_unit_test_setup(test_an_orphan_is_one_when_every_living_server_has_told_everything, flush),
 		cmocka_unit_test_setup_teardown(test_versions_grow_past_a_clock_that_was_set_back, flush, flush),
+		cmocka_unit_test_setup_teardown(
+			test_a_patch_of_an_older_copy_undoes_nothing_and_is_newer_than_what_is_known, flush, flush),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
