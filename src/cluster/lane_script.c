@@ -47,6 +47,8 @@ const char lane_script[] =
 	"local function grow() number = math.max(number + 1, above + 1, tonumber(time[1])) end\n"
 
 	"if (verb == 'yield' or verb == 'release') and holder == me then holder = '' end\n"
+	/* Written by the clock of another machine, which was ahead. Another server's settings are not that far from ours. */
+	"if till - now > 10 * math.max(lease, claim) then till = now + lease end\n"
 	/* A lease that is over, or was not claimed in time, is still the holder's where nobody else has a claim. */
 	"if holder ~= '' and till <= now and not (holder == me and (not claimed or not waits())) then\n"
 	"  if not claimed then redis.call('LREM', KEYS[2], 0, holder) end\n"

@@ -46,6 +46,8 @@ struct replicas {
  * KEYS  replicas, this one, the lease, hosts
  * ARGV  1 id, 2 time to live in ms, 3 token, 4 host, 5 version, 6 ms after which a silent server is forgotten
  * ->    now, how long another's lease lasts (0: it is ours), ids and their last beats
+ *
+ * A beat from later than now is of a Redis whose clock was ahead: its server has another time to live from now.
  */
 static const struct redis_script beat_script = { .keys = 4, .text =
 	"local time = redis.call('TIME')\n"
@@ -58,13 +60,20 @@ static const struct redis_script beat_script = { .keys = 4, .text =
 	"end\n"
 	"redis.call('HSET', KEYS[2], 'host', ARGV[4], 'version', ARGV[5], 'beat_ms', word)\n"
 	"redis.call('PEXPIRE', KEYS[2], ARGV[2])\n"
+	"local all = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')\n"
+	"for i = 2, #all, 2 do\n"
+	"  if tonumber(all[i]) > now then\n"
+	"    redis.call('ZADD', KEYS[1], word, all[i - 1])\n"
+	"    all[i] = word\n"
+	"  end\n"
+	"end\n"
 	"local holder, left = redis.call('GET', KEYS[3]), 0\n"
 	"if not holder or holder == ARGV[3] then\n"
 	"  redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[2])\n"
 	"else\n"
 	"  left = math.max(redis.call('PTTL', KEYS[3]), 1)\n"
 	"end\n"
-	"return { word, left, redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES') }\n" };
+	"return { word, left, all }\n" };
 
 /* KEYS  the lease; ARGV  1 token */
 static const struct redis_script leave_script = { .keys = 1, .text =

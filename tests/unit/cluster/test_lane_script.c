@@ -148,6 +148,22 @@ test_hand_over(void **state)
 	assert_false(say("renew", "A", a.number).has);
 }
 
+/* Redis has failed over to a machine whose clock is behind, and with the one before its holder died. */
+static void
+test_a_lease_from_a_clock_that_was_ahead_ends(void **state)
+{
+	struct answer b;
+
+	(void)state;
+	forget_all();
+	say("ensure", "A", 0);
+	freeReplyObject(redisCommand(redis, "HSET lane until 4102444800000"));
+	b = say("add", "B", 0);
+	assert_false(b.has);
+	assert_string_equal(b.holder, "A");
+	assert_true(b.left > 0 && b.left <= LEASE);
+}
+
 static void
 test_order_of_arrival(void **state)
 {
@@ -358,6 +374,7 @@ main(void)
 		cmocka_unit_test(test_first_has_it),
 		cmocka_unit_test(test_lost_knowledge),
 		cmocka_unit_test(test_hand_over),
+		cmocka_unit_test(test_a_lease_from_a_clock_that_was_ahead_ends),
 		cmocka_unit_test(test_order_of_arrival),
 		cmocka_unit_test(test_each_turn_once),
 		cmocka_unit_test(test_ensure_queues_once),

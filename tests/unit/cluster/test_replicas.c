@@ -221,6 +221,41 @@ test_a_killed_one_is_gone_until_it_is_buried(void **state)
 }
 
 static void
+on_counted(void *arg, const struct redis_answer *answer)
+{
+	unsigned *answers = arg;
+
+	assert_int_equal(answer->kind, REDIS_INTEGER);
+	++*answers;
+}
+
+/* Redis has failed over to a machine whose clock is behind, and one server died before that. */
+static void
+test_a_beat_from_a_clock_that_was_ahead_keeps_nobody_alive(void **state)
+{
+	static const char *const words[] = { "ZADD", "t:replicas", "4102444800000" };
+	unsigned answers = 0;
+	struct redis_args args;
+	struct err err;
+	struct ctx ctx;
+
+	(void)state;
+	ctx_start(&ctx, 1);
+	ctx.dead = ids[1];
+	redis_args_init(&args);
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		redis_args_text(&args, words[i]);
+	redis_args_text(&args, ids[1]);
+	assert_int_equal(redis_send(ctx.members[0].redis, &args,
+				 (struct redis_reply_to){ on_counted, &answers, 60000 }, &err),
+		0);
+	rig_until_count(ctx.base, &answers, 1);
+	rig_until_count(ctx.base, &ctx.told, 1);
+	assert_false(replicas_is_alive(ctx.members[0].replicas, ids[1]));
+	ctx_stop(&ctx);
+}
+
+static void
 on_host_score(void *arg, const struct redis_answer *answer)
 {
 	unsigned *answers = arg;
@@ -311,6 +346,7 @@ main(void)
 		cmocka_unit_test(test_one_of_three_is_elected_until_it_leaves),
 		cmocka_unit_test(test_a_host_outlives_its_servers),
 		cmocka_unit_test(test_a_killed_one_is_gone_until_it_is_buried),
+		cmocka_unit_test(test_a_beat_from_a_clock_that_was_ahead_keeps_nobody_alive),
 		cmocka_unit_test(test_a_pause_of_all_buries_nobody),
 		cmocka_unit_test(test_a_frozen_redis_buries_nobody),
 	};
