@@ -55,6 +55,17 @@ const struct redis_script key_script_settle = { .keys = 1, .text =
 	"if left < 0 or left > tonumber(ARGV[1]) then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end\n"
 	"return { 'done', now }\n" };
 
+/* ARGV  1 claim, 2 mark, 3 ms that it is kept, 4 mark of the one before, 5 ms since the key's first claim, 6 whether it has ended */
+const struct redis_script key_script_again = { .keys = 1, .text =
+	PRELUDE
+	"if was[1] and was[2] ~= ARGV[2] and was[2] ~= ARGV[4] then return there() end\n"
+	"if was[2] == ARGV[2] and (was[3] == '1' or ARGV[6] == '0') then return { 'done', now } end\n"
+	"redis.call('HSET', KEYS[1], 'claim', ARGV[1], 'mark', ARGV[2])\n"
+	"if not was[4] then redis.call('HSET', KEYS[1], 'claimed_ms', now - tonumber(ARGV[5])) end\n"
+	"if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'ended', 1) end\n"
+	"redis.call('PEXPIRE', KEYS[1], ARGV[3])\n"
+	"return { 'done', now }\n" };
+
 /* clang-format on */
 
 static void
@@ -106,4 +117,15 @@ key_script_settle_args(struct redis_args *args, const struct key_name *name, int
 {
 	begin(args, name);
 	redis_args_number(args, keep_ms);
+}
+
+void
+key_script_again_args(struct redis_args *args, const struct key_name *name, const struct key_text *text,
+	const struct key_past *past)
+{
+	begin(args, name);
+	add_text(args, text);
+	redis_args_text(args, past->before);
+	redis_args_number(args, past->age_ms);
+	redis_args_number(args, past->ended);
 }

@@ -10,8 +10,10 @@
  *   renew    made, mark | stale
  *   give up  done
  *   settle   done | none
+ *   again    done | there, as get
  *
  * The age counts from the first claim of the key, renewals do not change it. settle: what it stands for has ended.
+ * again: what was said before, to a Redis that may have lost it.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef ORCHARD_CLUSTER_KEY_SCRIPT_H
@@ -19,6 +21,7 @@
 
 #include "redis/client.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +30,7 @@ extern const struct redis_script key_script_put;
 extern const struct redis_script key_script_renew;
 extern const struct redis_script key_script_give_up;
 extern const struct redis_script key_script_settle;
+extern const struct redis_script key_script_again;
 
 /* Which key: its digest as hex, in which its tenant is. */
 struct key_name {
@@ -50,5 +54,14 @@ void key_script_renew_args(
 void key_script_give_up_args(struct redis_args *args, const struct key_name *name, const char *mark);
 /* Known for that long from now on, and not longer than it was to be. */
 void key_script_settle_args(struct redis_args *args, const struct key_name *name, int64_t keep_ms);
+
+struct key_past {
+	const char *before; /* mark of the claim in whose place it was made; "": it was the key's first */
+	int64_t age_ms; /* of the key's first claim */
+	bool ended;
+};
+/* Where the key is free, or has the claim before still. */
+void key_script_again_args(struct redis_args *args, const struct key_name *name, const struct key_text *text,
+	const struct key_past *past);
 
 #endif

@@ -3,6 +3,8 @@
  *
  * A first claim that was made and not heard of would keep the key from whoever asks again, so it is given up. One that
  * was renewed and not heard of stands: what it stands for may be there, and whoever asks again goes on from it.
+ *
+ * What is known to stand, or to be given up, is kept for a Redis that lacks it.
  */
 /* SPDX-License-Identifier: MIT */
 #include "cluster/key_share.h"
@@ -11,7 +13,9 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "cluster/key_kept.h"
 #include "cluster/key_script.h"
+#include "cluster/shared_return.h"
 #include "redis/client.h"
 
 #include <inttypes.h>
@@ -21,7 +25,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-enum { DIGEST_SIZE = 2 * sizeof(struct record_key) + 1, KEEP_LEAST_MS = 1000 };
+enum { DIGEST_SIZE = 2 * sizeof(struct record_key) + 1, KEEP_LEAST_MS = 1000, AGAIN_AT_ONCE = 64 };
 
 struct key_call {
 	LIST_ENTRY(key_call) link;
@@ -29,6 +33,7 @@ struct key_call {
 	struct record_key key;
 	struct record_location place; /* of the claim that is being made; segment 0: none is */
 	bool first; /* it is the key's first */
+	struct key_word *word; /* owned: what is kept once it is made; NULL: nothing is made */
 	key_store_f *done; /* NULL: nobody wants to know */
 	void *arg;
 };
@@ -37,6 +42,11 @@ struct key_share {
 	struct key_share_options options;
 	LIST_HEAD(, key_call) calls;
 	bool over;
+	struct key_kept *kept;
+	uint32_t again; /* words that are being said again */
+	bool walks; /* some of them may not have got through */
+	struct shared_return back;
+	char identity[REDIS_IDENTITY_SIZE]; /* of Redis, when it last came up */
 };
 
 /* --- names --- */
@@ -94,6 +104,7 @@ call_end(struct key_call *call, const struct key_claim *claim, const struct err 
 	void *arg = call->arg;
 
 	LIST_REMOVE(call, link);
+	free(call->word);
 	free(call);
 	if (done != NULL)
 		done(claim, why, arg);
@@ -128,23 +139,55 @@ on_there(struct key_call *call, const struct redis_answer *answer)
 	call_end(call, &claim, call->place.segment != 0 ? &err : NULL);
 }
 
+/* Its first claim may be on its way from another server, to a Redis that lacks it. */
+static bool
+may_be_lost(const struct key_share *share, struct err *err)
+{
+	if (!shared_return_is_fresh(&share->back, clock_boot_ms()))
+		return false;
+	err_set(err, ERR_UNAVAILABLE,
+		"Redis has just come back, and may not have been told of this Idempotency-Key yet");
+	return true;
+}
+
+static void
+on_none(struct key_call *call)
+{
+	struct err err;
+
+	if (!may_be_lost(call->share, &err))
+		err_set(&err, ERR_NOT_FOUND, "the Idempotency-Key is new");
+	call_end(call, NULL, &err);
+}
+
+static void
+on_made(struct key_call *call)
+{
+	const struct key_word *there = key_kept_find(call->share->kept, &call->key);
+	struct key_claim made = { .place = call->place };
+
+	/* A copy of Redis may have that one still. */
+	if (call->first && there != NULL && there->given_up)
+		memcpy(call->word->before, there->mark, sizeof there->mark);
+	key_kept_put(call->share->kept, STEAL_PTR(call->word), clock_boot_ms());
+	call_end(call, &made, NULL);
+}
+
 static void
 on_word(struct key_call *call, const struct redis_answer *answer)
 {
 	const struct redis_answer *word = redis_answer_item(answer, 0);
-	struct key_claim made = { .place = call->place };
 	struct err err;
 
 	if (redis_answer_is(word, "there")) {
 		on_there(call, answer);
 	} else if (redis_answer_is(word, "none")) {
-		err_set(&err, ERR_NOT_FOUND, "the Idempotency-Key is new");
-		call_end(call, NULL, &err);
+		on_none(call);
 	} else if (redis_answer_is(word, "stale")) {
 		err_set(&err, ERR_STALE, "the Idempotency-Key was claimed anew meanwhile");
 		call_end(call, NULL, &err);
 	} else {
-		call_end(call, &made, NULL);
+		on_made(call);
 	}
 }
 
@@ -223,6 +266,12 @@ claim_send(struct key_call *call, const struct key_claim *claim, double expires_
 	snprintf(ours.home, sizeof ours.home, "%s", share->options.replica);
 	object = key_claim_json(&ours);
 	text.claim = json_text(object, &text.len);
+	call->word = key_word_new(&call->key, text.claim, text.len);
+	memcpy(call->word->mark, mark, sizeof mark);
+	if (before != NULL)
+		memcpy(call->word->before, before, sizeof call->word->before);
+	call->word->claimed_at = claim->claimed_at;
+	call->word->expires_at = expires_at;
 	if (before == NULL)
 		key_script_put_args(&args, &name, &text);
 	else
@@ -234,7 +283,13 @@ void
 key_share_put(struct key_share *share, const struct record_key *key, const struct key_claim *claim,
 	double expires_at, key_store_f *done, void *arg)
 {
-	claim_send(call_new(share, key, done, arg), claim, expires_at, NULL);
+	struct key_call *call = call_new(share, key, done, arg);
+	struct err err;
+
+	if (may_be_lost(share, &err))
+		call_end(call, NULL, &err);
+	else
+		claim_send(call, claim, expires_at, NULL);
 }
 
 void
@@ -257,6 +312,20 @@ send(struct key_share *share, const struct redis_script *script, const struct re
 		(struct redis_reply_to){ .deadline_ms = share->options.deadline_ms }, &err);
 }
 
+static void
+keep_given_up(struct key_share *share, const struct record_key *key, const char *mark)
+{
+	const struct key_word *there = key_kept_find(share->kept, key);
+	struct key_word *word;
+
+	if (there != NULL && strcmp(there->mark, mark) != 0)
+		return;
+	word = key_word_new(key, "", 0);
+	snprintf(word->mark, sizeof word->mark, "%s", mark);
+	word->given_up = true;
+	key_kept_put(share->kept, word, clock_boot_ms());
+}
+
 void
 key_share_give_up(struct key_share *share, const struct record_key *key, const struct record_location *place)
 {
@@ -265,6 +334,7 @@ key_share_give_up(struct key_share *share, const struct record_key *key, const s
 	struct redis_args args;
 
 	place_text(place, mark);
+	keep_given_up(share, key, mark);
 	key_script_give_up_args(&args, &name, mark);
 	send(share, &key_script_give_up, &args);
 }
@@ -274,10 +344,90 @@ key_share_settle(struct key_share *share, const struct record_key *key, double e
 {
 	char digest[DIGEST_SIZE];
 	struct key_name name = name_of(share, key, digest);
+	struct key_word *word = key_kept_find(share->kept, key);
 	struct redis_args args;
 
+	if (word != NULL) {
+		word->ended = true;
+		word->expires_at = expires_at < word->expires_at ? expires_at : word->expires_at;
+	}
 	key_script_settle_args(&args, &name, keep_ms(expires_at));
 	send(share, &key_script_settle, &args);
+}
+
+/* --- once more --- */
+
+static void go_on(struct key_share *share);
+
+static void
+on_again(void *ctx, const struct redis_answer *answer)
+{
+	struct key_share *share = ctx;
+
+	share->again--;
+	/* No answer: it begins anew when Redis is back. */
+	if (answer->kind != REDIS_LOST && answer->kind != REDIS_LATE)
+		go_on(share);
+}
+
+static bool
+say_again(struct key_share *share, const struct key_word *word)
+{
+	const struct key_share_options *options = &share->options;
+	char digest[DIGEST_SIZE];
+	struct key_name name = name_of(share, &word->key, digest);
+	struct key_text text = {
+		.claim = word->claim, .len = word->len, .mark = word->mark, .keep_ms = keep_ms(word->expires_at)
+	};
+	struct key_past past = { .before = word->before,
+		.age_ms = (int64_t)((clock_steady() - word->claimed_at) * 1000),
+		.ended = word->ended };
+	struct redis_args args;
+	struct err err;
+
+	if (word->given_up)
+		key_script_give_up_args(&args, &name, word->mark);
+	else
+		key_script_again_args(&args, &name, &text, &past);
+	return redis_run(options->redis, word->given_up ? &key_script_give_up : &key_script_again, &args,
+		       (struct redis_reply_to){ .fn = on_again, .ctx = share, .deadline_ms = options->deadline_ms },
+		       &err) == 0;
+}
+
+static void
+go_on(struct key_share *share)
+{
+	const struct key_word *word;
+
+	while (share->walks && share->again < AGAIN_AT_ONCE && (word = key_kept_next(share->kept)) != NULL) {
+		if (!word->given_up && word->expires_at <= clock_steady())
+			continue;
+		/* It is down again: begun anew when it is back. */
+		if (!say_again(share, word))
+			return;
+		share->again++;
+	}
+	if (share->again == 0)
+		share->walks = false;
+}
+
+void
+key_share_on_redis(struct key_share *share, bool up)
+{
+	const char *identity = redis_identity(share->options.redis);
+
+	if (!up)
+		return;
+	/* One that keeps it to itself may be another. */
+	if (identity[0] == '\0' || strcmp(identity, share->identity) != 0) {
+		share->walks = share->back.was_up;
+		shared_return_up(&share->back, clock_boot_ms());
+	}
+	snprintf(share->identity, sizeof share->identity, "%s", identity);
+	if (!share->walks)
+		return;
+	key_kept_walk(share->kept, clock_boot_ms());
+	go_on(share);
 }
 
 /* --- the share itself --- */
@@ -289,6 +439,8 @@ key_share_new(const struct key_share_options *options)
 
 	share->options = *options;
 	LIST_INIT(&share->calls);
+	share->kept = key_kept_new(KEY_KEPT_BYTES);
+	key_share_on_redis(share, redis_is_up(options->redis));
 	return share;
 }
 
@@ -300,6 +452,8 @@ key_share_end(struct key_share *share)
 
 	err_set(&err, ERR_UNAVAILABLE, "this server process stops; ask again");
 	share->over = true;
+	redis_forget(share->options.redis, share);
+	share->walks = false;
 	while ((call = LIST_FIRST(&share->calls)) != NULL) {
 		redis_forget(share->options.redis, call);
 		call_end(call, NULL, &err);
@@ -309,6 +463,9 @@ key_share_end(struct key_share *share)
 void
 key_share_free(struct key_share *share)
 {
+	if (share == NULL)
+		return;
+	key_kept_free(share->kept);
 	free(share);
 }
 

@@ -3,6 +3,9 @@
  *
  * The same calls as of backend/key_store.h, with the same words and errors; besides ERR_UNAVAILABLE, after which it may
  * have been done or not. A claim's place names it here, too, and lies nowhere.
+ *
+ * What this process has said in the last minute it says again to another Redis, which may be a copy that lacks it.
+ * Until every server has done so, a key that is not there may be another server's: it is ERR_UNAVAILABLE then.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef ORCHARD_CLUSTER_KEY_SHARE_H
@@ -10,6 +13,7 @@
 
 #include "backend/key_store.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct key_share;
@@ -26,6 +30,8 @@ struct key_share *key_share_new(const struct key_share_options *options);
 /* Whoever waits is told ERR_UNAVAILABLE, now and from then on. */
 void key_share_end(struct key_share *share);
 void key_share_free(struct key_share *share);
+/* The connection has just come up, or ended. */
+void key_share_on_redis(struct key_share *share, bool up);
 void key_share_forget(struct key_share *share, const void *arg);
 
 void key_share_get(struct key_share *share, const struct record_key *key, key_store_f *done, void *arg);

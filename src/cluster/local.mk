@@ -14,6 +14,8 @@ src_cluster_libcluster_a_SOURCES = \
 	src/cluster/job_roll.c \
 	src/cluster/job_script.c \
 	src/cluster/job_script.h \
+	src/cluster/key_kept.c \
+	src/cluster/key_kept.h \
 	src/cluster/key_script.c \
 	src/cluster/key_script.h \
 	src/cluster/key_share.c \
@@ -50,6 +52,7 @@ if HAVE_CMOCKA
 cluster_tests = \
 	tests/unit/cluster/test_changes \
 	tests/unit/cluster/test_job_script \
+	tests/unit/cluster/test_key_kept \
 	tests/unit/cluster/test_key_script \
 	tests/unit/cluster/test_key_share \
 	tests/unit/cluster/test_lane_lease \
@@ -77,6 +80,10 @@ tests_unit_cluster_test_job_script_SOURCES = tests/unit/cluster/test_job_script.
 tests_unit_cluster_test_job_script_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit/redis
 tests_unit_cluster_test_job_script_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(HIREDIS_CFLAGS)
 tests_unit_cluster_test_job_script_LDADD = $(cluster_test_ldadd)
+
+tests_unit_cluster_test_key_kept_SOURCES = tests/unit/cluster/test_key_kept.c
+tests_unit_cluster_test_key_kept_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_cluster_test_key_kept_LDADD = $(cluster_test_ldadd)
 
 tests_unit_cluster_test_key_script_SOURCES = tests/unit/cluster/test_key_script.c $(cluster_server)
 tests_unit_cluster_test_key_script_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit/redis

@@ -167,6 +167,7 @@ service_on_redis(struct service *service, bool up)
 	if (service->share == NULL)
 		return;
 	share_on_redis(service, up);
+	key_share_on_redis(service->key_share, up);
 	lanes_on_redis(service->lanes, up);
 	job_board_on_redis(service->board, up);
 	/* What changed while nobody could be told. */

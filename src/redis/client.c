@@ -48,6 +48,12 @@ redis_is_up(const struct redis *redis)
 }
 
 const char *
+redis_identity(const struct redis *redis)
+{
+	return redis->identity;
+}
+
+const char *
 redis_problem(const struct redis *redis)
 {
 	return redis->state == REDIS_UP ? "" : redis->problem;

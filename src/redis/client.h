@@ -26,6 +26,8 @@ struct event_base;
 struct redis;
 struct redis_url;
 
+enum { REDIS_IDENTITY_SIZE = 96 };
+
 struct redis_options {
 	const struct redis_url *url; /* borrowed as long as the client */
 	const char *name; /* how this connection is called in CLIENT LIST; NULL: none */
@@ -45,6 +47,11 @@ struct redis *redis_new(struct event_base *base, const struct redis_options *opt
 /* No callback comes any more. What was given before still goes out, as far as the socket takes it at once. */
 void redis_free(struct redis *redis);
 bool redis_is_up(const struct redis *redis);
+/*
+ * Which data this connection is to: another text, and what was written last may be lost. By run_id and master_replid of
+ * INFO; "": not told, or no probe. Good while it is up.
+ */
+const char *redis_identity(const struct redis *redis);
 /* Why it is down, for people; "" while it is up. Never with a password in it. */
 const char *redis_problem(const struct redis *redis);
 

@@ -53,6 +53,7 @@ struct redis {
 	void *change_ctx;
 	uint32_t depth; /* callbacks of users that run now */
 	bool freed; /* by one of them */
+	char identity[REDIS_IDENTITY_SIZE];
 	char problem[256];
 	char refusal[256]; /* the last error of a script that is refused */
 	int64_t refusal_ms; /* when it came; 0: never */

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void
@@ -50,15 +51,38 @@ greet_on_role(void *ctx, const struct redis_answer *answer)
 		redis_up(redis);
 }
 
+/* Behind what is known of it so far. */
+static void
+learn_identity(struct redis *redis, const char *info, const char *name)
+{
+	const char *found = strstr(info, name);
+	size_t len = strlen(redis->identity);
+
+	if (found != NULL)
+		snprintf(redis->identity + len, sizeof redis->identity - len, "%.*s,",
+			(int)strspn(found + strlen(name), "0123456789abcdef"), found + strlen(name));
+}
+
+static void
+greet_on_replication(void *ctx, const struct redis_answer *answer)
+{
+	struct redis *redis = ctx;
+
+	if (redis->state == REDIS_GREETING && answer->kind == REDIS_STRING)
+		learn_identity(redis, answer->text, "master_replid:");
+}
+
 /* Scripts here write keys that a cluster keeps on several servers. */
 static void
 greet_on_info(void *ctx, const struct redis_answer *answer)
 {
 	struct redis *redis = ctx;
 
-	if (redis->state == REDIS_GREETING && answer->kind == REDIS_STRING &&
-		(strstr(answer->text, "redis_mode:cluster") != NULL ||
-			strstr(answer->text, "server_mode:cluster") != NULL))
+	if (redis->state != REDIS_GREETING || answer->kind != REDIS_STRING)
+		return;
+	learn_identity(redis, answer->text, "run_id:");
+	if (strstr(answer->text, "redis_mode:cluster") != NULL ||
+		strstr(answer->text, "server_mode:cluster") != NULL)
 		redis_down(redis, "it is part of a Redis Cluster; redis_url must name a Redis that has all keys");
 }
 
@@ -85,6 +109,10 @@ greet_probe(struct redis *redis)
 	redis_args_text(&args, "server");
 	greet_put(redis, &args, greet_on_info);
 	redis_args_init(&args);
+	redis_args_text(&args, "INFO");
+	redis_args_text(&args, "replication");
+	greet_put(redis, &args, greet_on_replication);
+	redis_args_init(&args);
 	redis_args_text(&args, "SET");
 	redis_args_text(&args, redis->options.probe);
 	redis_args_text(&args, "");
@@ -100,6 +128,7 @@ redis_greet(struct redis *redis)
 	struct redis_args args;
 
 	redis->state = REDIS_GREETING;
+	redis->identity[0] = '\0';
 	if (url->password[0] != '\0') {
 		redis_args_init(&args);
 		redis_args_text(&args, "AUTH");

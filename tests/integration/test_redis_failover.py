@@ -70,6 +70,34 @@ def test_a_copy_that_lacks_the_last_writes(redis_pair, servers):
         eventually(lambda: server.client.get(doomed.url).status_code == 404, 90, "what is deleted stays so")
 
 
+# A request with a key is made once, also when the copy has never heard of the key
+def test_a_key_that_the_copy_lacks_is_still_one_request(redis_pair, servers):
+    here, there = servers
+    box = here.create()
+    assert at(there, box).out("echo there") == "there\n"
+    requests = [(f"{box.url}/exec", {"command": f"echo {n} >> /ran; echo {n}", "wait": True}, {"Idempotency-Key": f"k{n}"})
+                for n in range(3)]
+    requests += [("/sandboxes", {"image": "default"}, {"Idempotency-Key": "box"})]
+    redis_pair.lag()
+    first = [here.client.post(path, json=body, headers=key) for path, body, key in requests]
+    assert [answer.status_code for answer in first] == [200] * len(requests), first
+    redis_pair.fail_over()
+    for (path, body, key), before in zip(requests, first):
+        answers = []
+
+        def asked():
+            answers.append(there.client.post(path, json=body, headers=key))
+            assert answers[-1].status_code in (200, 503), answers[-1].text
+            return answers[-1].status_code == 200
+        eventually(asked, 60, lambda: answers[-1].text)
+        name = "sandbox_id" if path == "/sandboxes" else "job_id"
+        assert answers[-1].json()[name] == before.json()[name]
+    assert eventually(lambda: at(there, box).post_exec("cat /ran").json().get("stdout"), 60, "the lane goes on") == "0\n1\n2\n"
+    # What nobody has asked for before is done, once all have said what they know.
+    eventually(lambda: there.client.post(f"{box.url}/exec", json={"command": "true", "wait": True},
+                                         headers={"Idempotency-Key": "new"}).status_code == 200, 60, "new keys are taken")
+
+
 # The next change of what the copy has is one of what was promised
 def test_a_change_of_an_older_record_keeps_what_was_changed_before(redis_pair, servers):
     here, there = servers

@@ -124,6 +124,16 @@ get(void)
 	return run(&key_script_get, &args);
 }
 
+static const char *
+again(const char *claim, const char *mark, const struct key_past *past)
+{
+	struct key_text text = { .claim = claim, .len = strlen(claim), .mark = mark, .keep_ms = 30000 };
+	struct redis_args args;
+
+	key_script_again_args(&args, &name, &text, past);
+	return run(&key_script_again, &args);
+}
+
 static long long
 left_ms(void)
 {
@@ -217,6 +227,56 @@ test_the_age_is_the_keys_and_not_the_renewals(void **state)
 	assert_true(age >= 90000);
 }
 
+static void
+test_what_redis_has_lost_is_said_again(void **state)
+{
+	const struct key_past first = { .before = "", .age_ms = 20000 };
+	int64_t age = 0;
+
+	(void)state;
+	assert_string_equal(again("one", "m1", &first), "done");
+	assert_string_equal(get(), "there");
+	expect_claim("one", "m1", 0);
+	assert_true(redis_answer_number(redis_answer_item(&answer, 5), &age));
+	assert_true(age >= 20000);
+	assert_true(left_ms() > 0 && left_ms() <= 30000);
+	/* The other one's claim was there first, or made in between. */
+	assert_string_equal(again("two", "m2", &first), "there");
+	expect_claim("one", "m1", 0);
+}
+
+static void
+test_a_renewal_that_redis_has_lost_takes_the_place_of_its_claim_alone(void **state)
+{
+	const struct key_past renewed = { .before = "m1" };
+	int64_t age = 0;
+
+	(void)state;
+	assert_string_equal(put("one", "m1"), "made");
+	freeReplyObject(redisCommand(redis, "HINCRBY t:key:abc claimed_ms -90000"));
+	assert_string_equal(again("two", "m2", &renewed), "done");
+	assert_string_equal(again("late", "m3", &renewed), "there");
+	expect_claim("two", "m2", 0);
+	assert_true(redis_answer_number(redis_answer_item(&answer, 5), &age));
+	assert_true(age >= 90000);
+}
+
+static void
+test_an_end_that_redis_has_lost_is_said_again(void **state)
+{
+	const struct key_past live = { .before = "" }, ended = { .before = "", .ended = true };
+
+	(void)state;
+	assert_string_equal(put("one", "m1"), "made");
+	assert_string_equal(again("one", "m1", &live), "done");
+	assert_true(left_ms() > 30000); /* nothing was lost of it */
+	assert_string_equal(again("one", "m1", &ended), "done");
+	assert_string_equal(again("one", "m1", &live), "done"); /* by who does not know of its end */
+	assert_string_equal(get(), "there");
+	expect_claim("one", "m1", 1);
+	assert_true(left_ms() <= 30000);
+}
+
 int
 main(void)
 {
@@ -226,6 +286,10 @@ main(void)
 		cmocka_unit_test_setup(test_a_claim_is_given_up_by_its_owner_alone, flush),
 		cmocka_unit_test_setup(test_what_has_ended_is_kept_no_longer_and_not_renewed, flush),
 		cmocka_unit_test_setup(test_the_age_is_the_keys_and_not_the_renewals, flush),
+		cmocka_unit_test_setup(test_what_redis_has_lost_is_said_again, flush),
+		cmocka_unit_test_setup(
+			test_a_renewal_that_redis_has_lost_takes_the_place_of_its_claim_alone, flush),
+		cmocka_unit_test_setup(test_an_end_that_redis_has_lost_is_said_again, flush),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

@@ -272,6 +272,106 @@ test_without_redis_nobody_waits(void **state)
 	assert_int_equal(after.code, ERR_UNAVAILABLE);
 }
 
+/* --- another run of Redis --- */
+
+/* Empty, as a copy that lacks everything would be. */
+static void
+replace_redis(struct ctx *ctx)
+{
+	rig_server_kill(&ctx->server);
+	while (redis_is_up(ctx->redis))
+		event_base_loop(ctx->base, EVLOOP_ONCE);
+	key_share_on_redis(ctx->a, false);
+	key_share_on_redis(ctx->b, false);
+	rig_server_restart(&ctx->server);
+	while (!redis_is_up(ctx->redis))
+		event_base_loop(ctx->base, EVLOOP_ONCE);
+}
+
+static void
+test_another_redis_is_told_what_was_claimed_before(void **state)
+{
+	struct ctx *ctx = *state;
+	AUTO_JSON struct json_object *answer = json_object_new_string("made");
+	struct record_key ended = key_store_key("t", "ended");
+	struct key_claim claim = claim_for("box");
+	struct outcome seen;
+
+	put(ctx, ctx->a, "live", "job-live");
+	put(ctx, ctx->a, "ended", "job-ended");
+	key_share_settle(ctx->a, &ended, clock_steady() + 60);
+	claim.place = put(ctx, ctx->a, "made", "box").claim.place;
+	claim.answer = answer;
+	assert_int_equal(renew(ctx, ctx->a, "made", &claim).code, ERR_NONE);
+	replace_redis(ctx);
+	key_share_on_redis(ctx->a, true);
+	key_share_on_redis(ctx->b, true);
+	seen = get(ctx, ctx->b, "live");
+	assert_int_equal(seen.code, ERR_NONE);
+	assert_string_equal(seen.claim.id, "job-live");
+	assert_string_equal(seen.claim.home, "A");
+	assert_false(seen.claim.ended);
+	seen = get(ctx, ctx->b, "ended");
+	assert_int_equal(seen.code, ERR_NONE);
+	assert_true(seen.claim.ended);
+	seen = get(ctx, ctx->b, "made");
+	assert_int_equal(seen.code, ERR_NONE);
+	assert_string_equal(seen.answer, "\"made\"");
+}
+
+/* Whoever has claimed it may not have said so yet. */
+static void
+test_a_key_that_another_redis_lacks_is_not_new_at_once(void **state)
+{
+	struct ctx *ctx = *state;
+
+	put(ctx, ctx->a, "late", "job-a");
+	replace_redis(ctx);
+	key_share_on_redis(ctx->b, true);
+	assert_int_equal(get(ctx, ctx->b, "late").code, ERR_UNAVAILABLE);
+	assert_int_equal(put(ctx, ctx->b, "late", "job-b").code, ERR_UNAVAILABLE);
+	key_share_on_redis(ctx->a, true);
+	assert_string_equal(get(ctx, ctx->b, "late").claim.id, "job-a");
+}
+
+static void
+test_what_was_given_up_does_not_come_back(void **state)
+{
+	struct ctx *ctx = *state;
+	struct record_key key = key_store_key("t", "freed");
+	struct outcome first = put(ctx, ctx->a, "freed", "job-a");
+
+	key_share_give_up(ctx->a, &key, &first.claim.place);
+	replace_redis(ctx);
+	key_share_on_redis(ctx->a, true);
+	assert_int_equal(get(ctx, ctx->b, "freed").code, ERR_NOT_FOUND);
+}
+
+/* More than are said at once. */
+static void
+test_all_of_many_are_said_again(void **state)
+{
+	enum { MANY = 300 };
+	struct ctx *ctx = *state;
+	char name[32];
+
+	for (int i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "key-%d", i);
+		put(ctx, ctx->a, name, name);
+	}
+	replace_redis(ctx);
+	key_share_on_redis(ctx->a, true);
+	for (int i = 0; i < MANY; i++) {
+		struct outcome seen = { 0 };
+		int64_t limit = clock_boot_ms() + 60000;
+
+		snprintf(name, sizeof name, "key-%d", i);
+		while (seen.claim.id[0] == '\0' && clock_boot_ms() < limit)
+			seen = get(ctx, ctx->a, name);
+		assert_string_equal(seen.claim.id, name);
+	}
+}
+
 int
 main(void)
 {
@@ -283,6 +383,11 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_a_renewed_claim_that_nobody_heard_of_stands, start, stop),
 		cmocka_unit_test_setup_teardown(test_whoever_is_forgotten_is_not_told, start, stop),
 		cmocka_unit_test_setup_teardown(test_without_redis_nobody_waits, start, stop),
+		cmocka_unit_test_setup_teardown(test_another_redis_is_told_what_was_claimed_before, start, stop),
+		cmocka_unit_test_setup_teardown(
+			test_a_key_that_another_redis_lacks_is_not_new_at_once, start, stop),
+		cmocka_unit_test_setup_teardown(test_what_was_given_up_does_not_come_back, start, stop),
+		cmocka_unit_test_setup_teardown(test_all_of_many_are_said_again, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

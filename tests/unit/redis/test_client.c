@@ -370,12 +370,12 @@ test_a_callback_may_free_or_send(void **state)
 static void
 test_a_cluster_is_refused(void **state)
 {
-	struct ctx ctx = { .greets = true, .info = "$21\r\nredis_mode:standalone\r\n+OK\r\n" };
+	struct ctx ctx = { .greets = true, .info = "$21\r\nredis_mode:standalone\r\n$0\r\n\r\n+OK\r\n" };
 
 	(void)state;
 	ctx_start(&ctx, &(struct redis_options){ .probe = "probe" });
 	rig_until_count(ctx.base, &ctx.ups, 1);
-	ctx.info = "$18\r\nredis_mode:cluster\r\n+OK\r\n";
+	ctx.info = "$18\r\nredis_mode:cluster\r\n$0\r\n\r\n+OK\r\n";
 	bufferevent_free(ctx.peer);
 	ctx.peer = NULL;
 	rig_until_problem(ctx.base, ctx.redis, "Redis Cluster");

@@ -274,8 +274,39 @@ tell_server(struct ctx *ctx, const char *text)
 	assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
 	assert_int_equal(write(fd, line, (size_t)len), len);
 	assert_true(read(fd, answer, sizeof answer) > 0);
-	assert_int_equal(answer[0], '+');
+	assert_true(answer[0] == '+' || answer[0] == ':');
 	close(fd);
+}
+
+static void
+test_another_history_has_another_identity(void **state)
+{
+	char first[REDIS_IDENTITY_SIZE], second[REDIS_IDENTITY_SIZE];
+	struct ctx ctx;
+
+	(void)state;
+	ctx_start(&ctx, NULL);
+	ctx_connect(&ctx, ctx.server.url, 0);
+	rig_until_count(ctx.base, &ctx.ups, 1);
+	snprintf(first, sizeof first, "%s", redis_identity(ctx.redis));
+	assert_int_equal(strlen(first), 82);
+	tell_server(&ctx, "CLIENT KILL TYPE normal");
+	rig_until_count(ctx.base, &ctx.ups, 2);
+	assert_string_equal(redis_identity(ctx.redis), first);
+	/* The same process, with another one's data since. */
+	tell_server(&ctx, "REPLICAOF 127.0.0.1 1");
+	tell_server(&ctx, "REPLICAOF NO ONE");
+	tell_server(&ctx, "CLIENT KILL TYPE normal");
+	rig_until_count(ctx.base, &ctx.ups, 3);
+	snprintf(second, sizeof second, "%s", redis_identity(ctx.redis));
+	assert_string_not_equal(second, first);
+	assert_memory_equal(second, first, 40);
+	rig_server_kill(&ctx.server);
+	rig_until_count(ctx.base, &ctx.downs, 3);
+	rig_server_restart(&ctx.server);
+	rig_until_count(ctx.base, &ctx.ups, 4);
+	assert_memory_not_equal(redis_identity(ctx.redis), second, 40);
+	ctx_stop(&ctx);
 }
 
 /* Whatever it still answers: it is away, all the time, until it takes writes again. */
@@ -456,6 +487,7 @@ main(void)
 		cmocka_unit_test(test_a_stopped_server_is_down_in_a_while),
 		cmocka_unit_test(test_where_nobody_listens_is_told_by_the_kernels_word),
 		cmocka_unit_test(test_a_server_that_becomes_a_replica_is_away),
+		cmocka_unit_test(test_another_history_has_another_identity),
 		cmocka_unit_test(test_a_full_server_is_away),
 		cmocka_unit_test(test_a_server_that_can_t_save_is_away),
 		cmocka_unit_test(test_a_refused_script_is_told),
