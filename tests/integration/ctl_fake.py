@@ -30,6 +30,15 @@ class Request:
             self._handler.wfile.write(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
         self._handler.close_connection = True
 
+    def pour(self, piece, enough):
+        """The same piece again and again until somebody has enough; then the connection ends before the answer does."""
+        self._handler.send_response(200)
+        self._handler.send_header("Content-Length", str(1 << 40))
+        self._handler.end_headers()
+        while not enough.wait(0.02):
+            self._handler.wfile.write(piece)
+        self._handler.close_connection = True
+
     def drop(self):
         """No answer at all."""
         self._handler.close_connection = True

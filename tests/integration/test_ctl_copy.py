@@ -7,11 +7,14 @@ import signal
 import stat
 import subprocess
 import tarfile
+import threading
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from ctl import ORCHARDCTL, Ctl
+from ctl_fake import Fake
 from ctl_screen import Screen
 from ctl_wire import Wire
 
@@ -258,6 +261,36 @@ def test_progress_on_a_terminal_only(ctl, box, tmp_path):
     with Screen([ORCHARDCTL, "-q", "cp", f"{box.id}:/tmp/slow", str(tmp_path / "slow")], ctl.env) as screen:
         assert screen.end() == 0
         assert screen.text == ""
+
+
+@pytest.mark.parametrize("directories, shown", [(2, True), (300, False)])
+def test_a_directory_that_comes_out_shows_what_is_left(tmp_path, directories, shown):
+    """A tar has no length; what the listings say is one, but for a tree that it is not worth to look at all of."""
+    names = [f"sub{number}" for number in range(directories)]
+    enough = threading.Event()
+
+    def answer(request):
+        url = urlsplit(request.path)
+        if url.path.endswith("/stat"):
+            request.answer(200, {"type": "directory", "kind": "directory", "mode": "0755", "size": 0})
+        elif not url.path.endswith("/list"):
+            request.pour(b"\0" * 512, enough)
+        elif parse_qs(url.query)["path"] == ["/d"]:
+            request.answer(200, {"files": [{"kind": "directory", "name": name, "mtime": 1} for name in names]})
+        else:
+            request.answer(200, {"files": [{"kind": "regular", "name": "a", "size": 1 << 29, "mtime": 1.5}]})
+    fake = Fake(answer)
+    try:
+        with Screen([ORCHARDCTL, "cp", "x1:/d", str(tmp_path / "to")], Ctl(fake, tmp_path).env) as screen:
+            screen.see("i/s")
+            if shown:
+                screen.see(" of 1.0Gi  ").see(" left")
+            enough.set()
+            screen.end()
+            assert (" left" in screen.text) == ("%" in screen.text) == shown
+    finally:
+        enough.set()
+        fake.close()
 
 
 @pytest.mark.parametrize("words, code, says", [

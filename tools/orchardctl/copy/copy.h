@@ -36,6 +36,8 @@ struct remote {
 };
 /* Fails when the sandbox, not the path, is what is missing. */
 int remote_look(const struct copy *copy, const char *path, struct remote *ret_remote, struct err *err) MUSTCHECK;
+/* About how many bytes a directory's tar has; -1: not known, or not soon. */
+int64_t remote_sum(const struct copy *copy, const char *directory);
 /* "/sandboxes/ID/WHAT?path=PATH", and the user; malloc'ed. */
 char *remote_path(const struct copy *copy, const char *what, const char *path);
 

@@ -180,6 +180,8 @@ download_tree(const struct copy *copy, const char *from, const char *to, struct 
 
 	request.arg = &tree;
 	progress_init(&tree.progress, copy->ctl, from, -1);
+	if (tree.progress.shown)
+		progress_expect(&tree.progress, remote_sum(copy, from));
 	tree.transfer = client_start(copy->ctl->client, &request, NULL, &tree.answer);
 	if (lstat(name, &stat_) == 0)
 		inner = place_join(name, ".orchardctl-XXXXXX");

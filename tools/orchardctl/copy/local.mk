@@ -19,6 +19,7 @@ tools_orchardctl_libctl_a_SOURCES += \
 	tools/orchardctl/copy/sink.c \
 	tools/orchardctl/copy/sink.h \
 	tools/orchardctl/copy/stream.c \
+	tools/orchardctl/copy/sum.c \
 	tools/orchardctl/copy/unpack.c \
 	tools/orchardctl/copy/unpack.h \
 	tools/orchardctl/copy/upload.c

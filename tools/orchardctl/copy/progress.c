@@ -108,12 +108,22 @@ measure(struct progress *progress, int64_t now_ms)
 }
 
 void
+progress_expect(struct progress *progress, int64_t total)
+{
+	progress->total = total;
+	progress->about = true;
+	progress->began_ms = progress->mark_ms = clock_boot_ms();
+}
+
+void
 progress_at(struct progress *progress, int64_t done)
 {
 	int64_t now = clock_boot_ms();
 	AUTO_FREE char *line = NULL;
 
 	progress->done = done;
+	if (progress->about && progress->total >= 0 && done > progress->total)
+		progress->total = -1;
 	if (!progress->shown || now - progress->began_ms < PATIENCE_MS || now - progress->drawn_ms < DRAW_MS)
 		return;
 	measure(progress, now);
@@ -129,6 +139,8 @@ progress_end(struct progress *progress, bool success)
 
 	if (!progress->shown || progress->drawn_ms == 0)
 		return;
+	if (progress->about)
+		progress->total = -1;
 	line = success ? progress_text(progress, clock_boot_ms(), true) : NULL;
 	fprintf(stderr, "\r%s\033[K%s", success ? line : "", success ? "\n" : "");
 }
