@@ -58,8 +58,12 @@ call_about(
 static int
 check_clock(const struct sandbox_share *share, struct err *err)
 {
+	const struct redis *redis = share->options.redis;
+
 	if (share->clock_known)
 		return 0;
+	if (!redis_is_up(redis))
+		return err_set(err, ERR_UNAVAILABLE, "Redis is away: %s", redis_problem(redis));
 	return err_set(err, ERR_UNAVAILABLE, "Redis has not told its time yet");
 }
 

@@ -2,6 +2,7 @@
 
 import re
 
+import httpx
 import pytest
 
 from orchard_server import eventually
@@ -9,6 +10,13 @@ from orchard_server import eventually
 
 def problems(server):
     return " ".join(server.client.get("/ready").json().get("problems", []))
+
+
+def reaches(server, path):
+    try:
+        return server.client.get(path).status_code
+    except httpx.TransportError:
+        return None
 
 
 def metric(server, name):
@@ -33,6 +41,19 @@ def test_without_it_the_url_does_not_matter(make_server):
     assert metric(server, "orchard_redis_up") == 0
     assert metric(server, "orchard_redis_used") == 0
     assert not (server.state_dir / "replica-id").exists()
+
+
+def test_it_starts_without_redis_and_says_why_it_does_not_serve(make_server):
+    server = make_server(use_redis=True, redis_url="unix:///nowhere/redis.sock", workers=1)
+    server.spawn()
+    try:
+        eventually(lambda: reaches(server, "/health") == 200, 30, "it lives")
+        eventually(lambda: "No such file" in problems(server), 30, "not ready, and why")
+        answer = server.client.post("/sandboxes", json={"image": "default"})
+        assert answer.status_code == 503 and answer.headers["Retry-After"], answer.text
+        assert "Redis is away: No such file" in answer.json()["detail"], answer.text
+    finally:
+        server.stop()
 
 
 # faults.md B089: no longer ready, still alive, and ready again by itself
