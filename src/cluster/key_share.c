@@ -186,8 +186,11 @@ on_word(struct key_call *call, const struct redis_answer *answer)
 	} else if (redis_answer_is(word, "stale")) {
 		err_set(&err, ERR_STALE, "the Idempotency-Key was claimed anew meanwhile");
 		call_end(call, NULL, &err);
-	} else {
+	} else if (redis_answer_is(word, "made") && call->word != NULL) {
 		on_made(call);
+	} else {
+		err_set(&err, ERR_INTERNAL, "Redis gives an answer of another kind");
+		call_end(call, NULL, &err);
 	}
 }
 
