@@ -26,8 +26,8 @@ struct order {
 	struct waiters waiters;
 	struct kube_call *call;
 	struct agent_call *probe;
-	struct event *
-		timer; /* PAUSED: line up again; WAITING: trouble has lasted, or nothing has come for long; PROBING: ask again */
+	/* PAUSED: line up again; WAITING: trouble has lasted, or nothing has come for long; PROBING: ask again */
+	struct event *timer;
 	char pod_uid[ORDER_POD_UID_SIZE]; /* "" : not known to be there */
 	bool posting; /* the call under way makes the pod */
 	bool posted; /* it may be there: look first */

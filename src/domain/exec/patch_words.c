@@ -14,15 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAMES "names count from cwd, and their first component (a/, b/) does not"
+#define DIGITS "0123456789"
+#define NAMES  "names count from cwd, and their first component (a/, b/) does not"
 #define NO_HUNK                                                                                                    \
-	"there is no change in the patch: each needs '--- a/FILE', '+++ b/FILE' and '@@ -LINE,COUNT +LINE,COUNT "  \
-	"@@' "                                                                                                     \
-	"above it"
+	"there is no change in the patch: "                                                                        \
+	"each needs '--- a/FILE', '+++ b/FILE' and '@@ -LINE,COUNT +LINE,COUNT @@' above it"
 #define COUNTS                                                                                                     \
-	"line %s of the patch is not what the '@@' above it promises: its counts must be those of the lines "      \
-	"below it, "                                                                                               \
-	"and a line that stays begins with a space"
+	"line %s of the patch is not what the '@@' above it promises: "                                            \
+	"its counts must be those of the lines below it, and a line that stays begins with a space"
+#define NO_FIT                                                                                                     \
+	"the patch does not fit at %s: what stands there is not what it says; make it anew from the file as it is"
 
 /* %s: what stands between the two; without a %s in the words it is not told. */
 struct rule {
@@ -32,10 +33,7 @@ struct rule {
 };
 
 static const struct rule rules[] = {
-	{ "error: patch failed: ", NULL, false,
-		"the patch does not fit at %s: what stands there is not what it says; make it anew from the file "
-		"as it "
-		"is" },
+	{ "error: patch failed: ", NULL, false, NO_FIT },
 	{ "error: ", ": already exists in working directory", false,
 		"the patch makes %s, which is there already: change it, or remove it first" },
 	{ "error: ", ": No such file or directory", false, "the patch changes %s, which is not there: " NAMES },
@@ -131,15 +129,16 @@ tell_hunk(const char *out)
 
 	while (next_line(&out, &line)) {
 		const char *failed = memmem(line.at, line.len, " FAILED at ", strlen(" FAILED at "));
-		size_t digits = failed != NULL ? strspn(failed + strlen(" FAILED at "), "0123456789") : 0;
+		const char *number = failed != NULL ? failed + strlen(" FAILED at ") : "";
+		AUTO_FREE char *place = NULL;
 
 		if (starts_with(line, "patching file "))
 			file = (struct line){ line.at + strlen("patching file "),
 				line.len - strlen("patching file ") };
-		else if (starts_with(line, "Hunk #") && digits > 0 && file.len > 0)
-			return alloc_format("the patch does not fit at %.*s:%.*s: what stands there is not what it "
-					    "says; make it anew from the file as it is",
-				(int)file.len, file.at, (int)digits, failed + strlen(" FAILED at "));
+		if (!starts_with(line, "Hunk #") || strspn(number, DIGITS) == 0 || file.len == 0)
+			continue;
+		place = alloc_format("%.*s:%.*s", (int)file.len, file.at, (int)strspn(number, DIGITS), number);
+		return alloc_format(NO_FIT, place);
 	}
 	return NULL;
 }
