@@ -93,7 +93,7 @@ def is_empty(api):
 
 def run_lives(server, options, cluster, pause):
     pids, api = server.pids(), Api(server)
-    names = [f"pod-{os.getpid()}-{number}-{pause * 1000:.0f}" for number in range(options.boxes)]
+    names = [f"pod-{server.process.pid}-{number}-{pause * 1000:.0f}" for number in range(options.boxes)]
     show("", f"{len(names)} sandboxes, " + (f"one each {pause * 1000:.0f} ms" if pause else "at once")
          + f", load average {os.getloadavg()[0]:.1f}")
     show_memory("server, idle", pids)

@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
@@ -48,8 +49,16 @@ class StandIn:
 
     def ready_times(self, count):
         """By the names of the sandboxes; time.monotonic()."""
-        lines = (self.processes[1].stdout.readline().split() for _ in range(count))
-        return {name: float(when) for name, when in lines}
+        told, watcher = {}, self.processes[1]
+        patience = threading.Timer(30, watcher.kill)
+        patience.start()
+        while len(told) < count:
+            line = watcher.stdout.readline().split()
+            if not line:
+                raise SystemExit(f"the stand-in says of {len(told)} pods alone that they are ready")
+            told[line[0]] = float(line[1])
+        patience.cancel()
+        return told
 
     def close(self):
         for process in reversed(self.processes):

@@ -36,13 +36,15 @@ struct order {
 	int64_t pause_ms; /* before the next try */
 	int64_t patience_ms; /* PROBING: clock_boot_ms() when it is lost; 0: its container is not known to run */
 	char endpoint[108];
-	char words[512]; /* as it was told last */
+	struct event *news; /* set: words are yet to be told */
+	char words[512]; /* how far it is */
 	enum spawn_wait wait;
 	struct spawn_create spec;
 	char env[]; /* spec.env_len bytes */
 };
 
 /* orders.c */
+/* What lasts for a moment alone is not told: each word wakes whoever looks at the sandbox, on every server. */
 void order_tell(struct order *order, const char *words, enum spawn_wait wait);
 /* Answers all who wait, and frees it. */
 void order_end(struct order *order, const struct err *why, const char *other_uid);
@@ -64,7 +66,7 @@ void order_on_time(struct order *order);
 void order_events_later(struct order *order, const struct pod_status *status);
 /* False: it does not wait for its node. */
 bool order_events_ask(struct order *order, const struct pod_status *status);
-/* What it was told last says that too, and perhaps why. */
+/* Its words say that too, and perhaps why. */
 bool order_events_told(const struct order *order, const struct pod_status *status);
 
 #endif

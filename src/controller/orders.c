@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAUSE_FIRST_MS = 100, PAUSE_LAST_MS = 10000 };
+enum { PAUSE_FIRST_MS = 100, PAUSE_LAST_MS = 10000, NEWS_MS = 200 };
 
 static void
 line_up(struct order *order)
@@ -63,19 +63,31 @@ tell_one(struct order *order, const struct waiter *waiter)
 	peers_send(order->control->peers, waiter->peer, &reply, sizeof reply);
 }
 
+static void
+on_news(evutil_socket_t fd, short what, void *arg)
+{
+	struct order *order = arg;
+	const struct waiter *waiter;
+
+	(void)fd;
+	(void)what;
+	STAILQ_FOREACH(waiter, &order->waiters, link)
+	{
+		tell_one(order, waiter);
+	}
+}
+
 void
 order_tell(struct order *order, const char *words, enum spawn_wait wait)
 {
-	const struct waiter *waiter;
+	struct timeval tv = clock_tv(NEWS_MS);
 
 	if (order->wait == wait && strcmp(order->words, words) == 0)
 		return;
 	order->wait = wait;
 	snprintf(order->words, sizeof order->words, "%s", words);
-	STAILQ_FOREACH(waiter, &order->waiters, link)
-	{
-		tell_one(order, waiter);
-	}
+	if (!event_pending(order->news, EV_TIMEOUT, NULL))
+		event_add(order->news, &tv);
 }
 
 void
@@ -89,6 +101,7 @@ order_free(struct order *order)
 		agent_call_cancel(order->probe);
 	agent_client_forget(c->agents, order->spec.uid);
 	event_free(order->timer);
+	event_free(order->news);
 	turns_leave(c->turns, &order->turn);
 	if (order->phase == ORDER_MAKING)
 		c->places++;
@@ -233,6 +246,7 @@ order_new(struct control *c, const struct spawn_create *spec, const char *env)
 	memcpy(order->env, env, spec->env_len);
 	order->pause_ms = PAUSE_FIRST_MS;
 	order->timer = must_alloc(event_new(c->base, -1, 0, on_time, order));
+	order->news = must_alloc(event_new(c->base, -1, 0, on_news, order));
 	STAILQ_INIT(&order->waiters);
 	id_map_add(c->orders, order->spec.uid, order);
 	return order;
