@@ -160,6 +160,28 @@ def test_a_broken_connection_is_made_anew_without_loss(ctl, box, wire):
         assert screen.end() == 9
 
 
+def test_what_stood_on_the_screen_is_drawn_again(ctl, box, wire):
+    """Our words about a connection stand in what a program believes to be its screen."""
+    env = {"SANDBOX_BASE_URL": f"http://127.0.0.1:{wire.port}"}
+    with shell(ctl, box, env=env, program=("env", f"PS1={PROMPT}", "bash", "--norc")) as screen:
+        screen.see(PROMPT).type("echo ha''lf").see("ha''lf")
+        wire.cut()
+        screen.see("connected again").see(f"{PROMPT}echo ha''lf").type("\r").see("half\r\n").see(PROMPT)
+        screen.type("~?").see("ends the session").see(PROMPT).type("exit 9\r")
+        assert screen.end() == 9
+    draws = ("import os, signal\n"
+             "signal.signal(signal.SIGWINCH, lambda *_: print('drawn on', *os.get_terminal_size(), flush=True))\n"
+             "print('be''gun', flush=True)\n"
+             "while True: signal.pause()\n")
+    with shell(ctl, box, env=env, program=("python3", "-c", draws)) as screen:
+        screen.see("begun")
+        for _ in range(3):
+            wire.cut()
+            screen.see("connected again").see("drawn on 80 24")
+        screen.type("\x03")
+        assert screen.end() == 130
+
+
 def test_who_waits_for_a_connection_can_leave(ctl, box, wire):
     env = {"SANDBOX_BASE_URL": f"http://127.0.0.1:{wire.port}"}
     with shell(ctl, box, env=env) as screen:
@@ -206,8 +228,8 @@ def test_suspended_and_continued_by_the_shell_here(ctl, box):
     with Screen(["bash", "--norc", "--noprofile", "-i"], ctl.env | {"PS1": "local> "}) as screen:
         screen.see("local> ").type(f"{ORCHARDCTL} shell {box.id} -- env 'PS1={PROMPT}' bash --norc\r").see("\n").see(PROMPT)
         screen.type("kept=$((6 * 7))\r").see(PROMPT).type("~\x1a").see("Stopped").see("local> ")
-        screen.type("echo lo''cal\r").see("local\r\n").type("fg\r").see("orchardctl shell")
-        screen.type("\r").see(PROMPT).type("echo it-is-$kept\r").see("it-is-42").see(PROMPT).type("exit 4\r")
+        screen.type("echo lo''cal\r").see("local\r\n").type("fg\r").see("bash --norc\r\n").see(PROMPT)
+        screen.type("echo it-is-$kept\r").see("it-is-42").see(PROMPT).type("exit 4\r")
         screen.see("local> ").type("echo code=$?\r").see("code=4").see("local> ").type("exit\r")
         screen.end()
 

@@ -113,6 +113,8 @@ next_timeout(const struct session *session)
 {
 	int64_t now = clock_boot_ms(), at = session->leaving ? session->leave_by_ms : session->next_try_ms;
 
+	if (!session->leaving && session->redraw_ms != 0 && (at == 0 || session->redraw_ms < at))
+		at = session->redraw_ms;
 	if (at == 0)
 		return -1;
 	return at > now ? (int)(at - now) : 0;
@@ -127,6 +129,8 @@ look_at_clock(struct session *session)
 		session->over = true;
 	else if (!session->leaving && session->next_try_ms != 0 && now >= session->next_try_ms)
 		session_connect(session);
+	if (!session->leaving && session->redraw_ms != 0 && now >= session->redraw_ms)
+		session_send_size(session);
 }
 
 static void

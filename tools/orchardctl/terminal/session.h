@@ -43,6 +43,7 @@ struct session {
 	bool lost; /* and being looked for */
 	struct retry retry;
 	int64_t next_try_ms; /* 0: none is due */
+	int64_t redraw_ms; /* when the program is told our true size again; 0: it knows */
 
 	bool leaving, exited, over;
 	int64_t leave_by_ms;
@@ -65,6 +66,9 @@ int session_open_events(struct session *session, struct err *err) MUSTCHECK;
 void session_flow(struct session *session);
 /* Our side becomes the program's; NULL err: nothing is said of it. */
 void session_take_terminal(struct session *session);
+void session_send_size(struct session *session);
+/* Others have written on our screen: makes the program draw what it shows anew. */
+void session_ask_redraw(struct session *session);
 void session_on_events(void *arg);
 
 /* session_link.c */

@@ -69,6 +69,8 @@ on_open(void *arg)
 static void
 take_ready(struct session *session, const struct heard *heard)
 {
+	bool again = session->id[0] != '\0' || session->spec->session != NULL;
+
 	if (session->id[0] != '\0' && heard->offset > session->offset)
 		session_say(session, "%" PRId64 " bytes of output are lost", heard->offset - session->offset);
 	else if (session->lost)
@@ -79,6 +81,8 @@ take_ready(struct session *session, const struct heard *heard)
 	session->ready = true;
 	session->lost = false;
 	session_take_terminal(session);
+	if (again)
+		session_ask_redraw(session);
 }
 
 static void

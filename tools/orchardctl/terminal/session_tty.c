@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "orchardctl/terminal/session.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "orchardctl/command.h"
 #include "orchardctl/terminal/frame.h"
@@ -12,7 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { PIECE = 4096, CTRL_C = 0x03 };
+enum { PIECE = 4096, CTRL_C = 0x03, REDRAW_MS = 100 };
 enum source { FROM_SIGNALS, FROM_WINDOW, FROM_TYPING, FROM_SCREEN };
 
 static void
@@ -61,14 +62,28 @@ session_flow(struct session *session)
 		link_rest(session->link, false);
 }
 
-static void
-send_size(struct session *session)
+void
+session_send_size(struct session *session)
+{
+	unsigned rows, cols;
+
+	session->redraw_ms = 0;
+	tty_size(&session->tty, &rows, &cols);
+	if (session->ready)
+		link_send(session->link, frame_resize(rows, cols));
+}
+
+/* Shells and full-screen programs do so when the size has changed, and only then. */
+void
+session_ask_redraw(struct session *session)
 {
 	unsigned rows, cols;
 
 	tty_size(&session->tty, &rows, &cols);
-	if (session->ready)
-		link_send(session->link, frame_resize(rows, cols));
+	if (!session->ready || rows < 2)
+		return;
+	link_send(session->link, frame_resize(rows - 1, cols));
+	session->redraw_ms = clock_boot_ms() + REDRAW_MS;
 }
 
 void
@@ -79,7 +94,7 @@ session_take_terminal(struct session *session)
 	if (tty_raw(&session->tty, &err) != 0)
 		session_finish(session, CTL_FAILED, "%s", err.msg);
 	else
-		send_size(session);
+		session_send_size(session);
 }
 
 static void
@@ -105,6 +120,7 @@ grant(struct session *session, enum keys_wish wish)
 		break;
 	case KEYS_HELP:
 		session_say(session, "%s", keys_help);
+		session_ask_redraw(session);
 		break;
 	case KEYS_NONE:
 		break;
@@ -156,8 +172,9 @@ on_window(struct session *session)
 			/* Who stopped us had the terminal meanwhile. */
 			session->tty.raw = false;
 			session_take_terminal(session);
+			session_ask_redraw(session);
 		} else {
-			send_size(session);
+			session_send_size(session);
 		}
 	}
 }
