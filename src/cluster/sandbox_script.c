@@ -55,7 +55,8 @@ const struct redis_script sandbox_script_create = { .keys = 4, .text =
 
 /*
  * KEYS  as create
- * ARGV  1-5 as create, 6 the version it knows, 7 digest, 8 how many words its own fields are, 9... own fields, then the others
+ * ARGV  1-5 as create, 6 the version it knows, 7 the one that it told last, 8 digest, 9 how many words its own fields are,
+ *       10... own fields, then the others
  *
  * The others are written only where Redis has lost them: what it has may be newer.
  */
@@ -69,13 +70,13 @@ const struct redis_script sandbox_script_tell = { .keys = 4, .text =
 	"local known = tonumber(ARGV[6])\n"
 	"local whole_record = not was[1] or tonumber(was[2]) < known\n"
 	"redis.call('SADD', KEYS[2], ARGV[1])\n"
-	"if not whole_record and was[3] == ARGV[7] then\n"
+	"if not whole_record and was[3] == ARGV[8] then\n"
 	"  redis.call('PEXPIRE', KEYS[1], ARGV[5])\n"
 	"  return { 'same', now, tonumber(was[2]) }\n"
 	"end\n"
-	"local version = after(math.max(tonumber(was[2]) or 0, known))\n"
-	"local last = whole_record and #ARGV or 8 + tonumber(ARGV[8])\n"
-	"redis.call('HSET', KEYS[1], 'version', whole(version), 'told', ARGV[7], unpack(ARGV, 9, last))\n"
+	"local version = after(math.max(tonumber(was[2]) or 0, known, tonumber(ARGV[7])))\n"
+	"local last = whole_record and #ARGV or 9 + tonumber(ARGV[9])\n"
+	"redis.call('HSET', KEYS[1], 'version', whole(version), 'told', ARGV[8], unpack(ARGV, 10, last))\n"
 	"local status = redis.call('HGET', KEYS[1], 'status')\n"
 	"if status ~= 'pending' and status ~= 'unschedulable' then redis.call('HDEL', KEYS[1], 'env') end\n"
 	"redis.call('PEXPIRE', KEYS[1], ARGV[5])\n"
@@ -343,12 +344,13 @@ end_counted(struct redis_args *args, size_t count)
 
 void
 sandbox_script_tell_args(struct redis_args *args, const struct sandbox_scripts *scripts,
-	const struct sandbox_record *record, const struct shared_clock *shared)
+	const struct sandbox_record *record, uint64_t told, const struct shared_clock *shared)
 {
 	size_t count;
 
 	begin_record(args, scripts, record);
 	redis_args_number(args, (int64_t)record->version);
+	redis_args_number(args, (int64_t)told);
 	redis_args_format(args, "%" PRIx64, sandbox_fields_digest(record));
 	count = begin_counted(args);
 	sandbox_fields_put_host(args, scripts->replica, scripts->host);

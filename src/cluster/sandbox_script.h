@@ -59,8 +59,9 @@ struct shared_clock;
 /* env: JSON, kept until it is made, for whoever goes on with that; NULL: none. */
 void sandbox_script_create_args(struct redis_args *args, const struct sandbox_scripts *scripts,
 	const struct sandbox_record *record, const char *env, const struct shared_clock *shared);
+/* told: the newest version that was answered to a tell of this life, which others know; 0: none. */
 void sandbox_script_tell_args(struct redis_args *args, const struct sandbox_scripts *scripts,
-	const struct sandbox_record *record, const struct shared_clock *shared);
+	const struct sandbox_record *record, uint64_t told, const struct shared_clock *shared);
 
 /* What a PATCH asks for. NULL, negative: unchanged. */
 struct sandbox_patch_fields {

@@ -80,14 +80,14 @@ sandbox_share_create(struct sandbox_share *share, const struct sandbox_record *r
 }
 
 int
-sandbox_share_tell(
-	struct sandbox_share *share, const struct sandbox_record *record, struct share_to to, struct err *err)
+sandbox_share_tell(struct sandbox_share *share, const struct sandbox_record *record, uint64_t told,
+	struct share_to to, struct err *err)
 {
 	struct redis_args args;
 
 	if (check_clock(share, err) != 0)
 		return -1;
-	sandbox_script_tell_args(&args, &share->options.scripts, record, &share->clock);
+	sandbox_script_tell_args(&args, &share->options.scripts, record, told, &share->clock);
 	return call_send(call_about(share, CALL_PLAIN, record, to), &sandbox_script_tell, &args, err);
 }
 

@@ -75,8 +75,9 @@ void sandbox_share_forget(struct sandbox_share *share, const void *arg);
 /* -1: nothing was sent, and nothing is called: ERR_UNAVAILABLE (also before the first answer), ERR_BUSY. record is borrowed during the call. */
 int sandbox_share_create(struct sandbox_share *share, const struct sandbox_record *record, const char *env,
 	struct share_to to, struct err *err) MUSTCHECK;
-int sandbox_share_tell(struct sandbox_share *share, const struct sandbox_record *record, struct share_to to,
-	struct err *err) MUSTCHECK;
+/* told: the newest version that was answered to it before, for this life; 0: none. */
+int sandbox_share_tell(struct sandbox_share *share, const struct sandbox_record *record, uint64_t told,
+	struct share_to to, struct err *err) MUSTCHECK;
 int sandbox_share_patch(struct sandbox_share *share, const struct sandbox_record *record,
 	const struct sandbox_patch_fields *patch, struct share_to to, struct err *err) MUSTCHECK;
 /* judged: only if it was not used later than record says. */

@@ -26,6 +26,7 @@ struct note {
 	struct sandbox_teller *teller;
 	char uid[ID_UUID_SIZE]; /* of what is being told */
 	uint64_t digest, told; /* being told, and told last */
+	uint64_t version; /* the newest that was answered: others know it */
 	bool marked, forced, busy;
 	int64_t heartbeat_ms, activity_ms; /* told last */
 };
@@ -114,6 +115,8 @@ on_told(void *arg, const struct share_answer *answer, const struct err *why)
 		return;
 	}
 	note->told = note->digest;
+	if (answer->version > 0 && (uint64_t)answer->version > note->version)
+		note->version = (uint64_t)answer->version;
 	settle_force(teller, note);
 	if (answer->result == SHARE_GONE || answer->result == SHARE_TAKEN)
 		lose(note, answer->result);
@@ -144,13 +147,15 @@ tell_one(struct sandbox_teller *teller, struct note *note)
 	digest = sandbox_fields_digest(&record);
 	if (!note->forced && digest == note->told)
 		return true;
-	if (sandbox_share_tell(
-		    teller->options.share, &record, (struct share_to){ .fn = on_told, .arg = note }, &err) != 0) {
+	if (strcmp(note->uid, record.uid) != 0)
+		note->version = 0;
+	memcpy(note->uid, record.uid, sizeof note->uid);
+	if (sandbox_share_tell(teller->options.share, &record, note->version,
+		    (struct share_to){ .fn = on_told, .arg = note }, &err) != 0) {
 		mark(teller, note, false);
 		return false;
 	}
 	note->digest = digest;
-	memcpy(note->uid, record.uid, sizeof note->uid);
 	note->busy = true;
 	teller->waiting++;
 	return true;

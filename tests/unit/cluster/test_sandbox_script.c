@@ -142,12 +142,18 @@ create(const struct sandbox_record *record)
 }
 
 static const char *
-tell(const struct sandbox_record *record)
+tell_after(const struct sandbox_record *record, uint64_t told)
 {
 	struct redis_args args;
 
-	sandbox_script_tell_args(&args, &here, record, &shared);
+	sandbox_script_tell_args(&args, &here, record, told, &shared);
 	return run(&sandbox_script_tell, &args);
+}
+
+static const char *
+tell(const struct sandbox_record *record)
+{
+	return tell_after(record, 0);
 }
 
 static const char *
@@ -514,6 +520,24 @@ test_a_patch_of_an_older_copy_undoes_nothing_and_is_newer_than_what_is_known(voi
 	assert_true(back.record.ttl_from_ms > record.ttl_from_ms);
 }
 
+/* A patch that the home has not heard of stays. */
+static void
+test_a_home_goes_on_above_what_it_has_told(void **state)
+{
+	struct sandbox_record record = new_record("a");
+	struct shared_sandbox back;
+
+	(void)state;
+	assert_string_equal(create(&record), "made");
+	record.version = (uint64_t)number_at(2);
+	assert_string_equal(patch(&record, "{\"b\":\"2\"}", -1), "done");
+	record.ready = true;
+	assert_string_equal(tell_after(&record, 4102444800000000), "told");
+	back = read_back("a");
+	assert_int_equal(back.record.version, 4102444800000001);
+	assert_string_equal(back.record.labels, "{\"b\":\"2\"}");
+}
+
 #define OTHER "22222222-2222-4222-8222-222222222222"
 
 static const char *
@@ -623,6 +647,7 @@ main(void)
 		cmocka_unit_test_setup(
 			test_what_a_flush_took_with_its_home_is_adopted_unless_it_was_deleted, flush),
 		cmocka_unit_test_setup(test_an_orphan_is_one_when_every_living_server_has_told_everything, flush),
+		cmocka_unit_test_setup_teardown(test_a_home_goes_on_above_what_it_has_told, flush, flush),
 		cmocka_unit_test_setup_teardown(test_versions_grow_past_a_clock_that_was_set_back, flush, flush),
 		cmocka_unit_test_setup_teardown(
 			test_a_patch_of_an_older_copy_undoes_nothing_and_is_newer_than_what_is_known, flush, flush),

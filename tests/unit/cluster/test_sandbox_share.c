@@ -101,6 +101,22 @@ test_a_patch_is_heard_by_the_home_and_keeps_what_it_told(void **state)
 	assert_int_equal(there.status, SANDBOX_READY);
 }
 
+/* An older copy on a machine whose clock is behind: the other has versions from before. */
+static void
+test_the_clock_of_another_redis_holds_no_news_back(void **state)
+{
+	struct replicas *all = *state;
+
+	replica_make(&all->a, "s");
+	replica_until_status(&all->b, "s", SANDBOX_PENDING);
+	say(all, "HSET t:sandbox:s version 4102444800000000");
+	replica_set_status(&all->a, "s", SANDBOX_READY);
+	replica_until_status(&all->b, "s", SANDBOX_READY);
+	say(all, "HSET t:sandbox:s version 5 told 0");
+	replica_set_status(&all->a, "s", SANDBOX_FAILED);
+	replica_until_status(&all->b, "s", SANDBOX_FAILED);
+}
+
 static void
 test_a_deletion_goes_by_way_of_the_home(void **state)
 {
@@ -317,6 +333,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_an_id_is_one_sandbox, replicas_start, replicas_stop),
 		cmocka_unit_test_setup_teardown(
 			test_a_patch_is_heard_by_the_home_and_keeps_what_it_told, replicas_start, replicas_stop),
+		cmocka_unit_test_setup_teardown(
+			test_the_clock_of_another_redis_holds_no_news_back, replicas_start, replicas_stop),
 		cmocka_unit_test_setup_teardown(
 			test_a_deletion_goes_by_way_of_the_home, replicas_start, replicas_stop),
 		cmocka_unit_test_setup_teardown(test_a_home_that_did_not_hear_of_a_deletion_is_told_when_it_tells,
