@@ -215,7 +215,10 @@ def test_a_patch_applies_whole_or_not_at_all(ctl, box, tmp_path):
 
 def test_resources_and_versions(ctl, box):
     assert "(all)" in ctl.out("resources")
-    assert json.loads(ctl.out("resources", "-o", "json"))["status"] == "ok"
+    resources = json.loads(ctl.out("resources", "-o", "json"))
+    assert resources["status"] == "ok"
+    for words in (["-o", "name"], ["-q"]):
+        assert ctl.out("resources", *words).split() == [node["name"] for node in resources["nodes"]]
     assert {"client", "server", "url"} == set(json.loads(ctl.out("version", "-o", "json")))
     assert ctl.out("version", "--client", "-q") == ctl.out("--version").split()[1] + "\n"
 

@@ -46,7 +46,10 @@ print_rows(const struct ctl *ctl, struct json_object *all)
 	add(total, "allocatable", all, "total_allocatable");
 	add(total, "requested", all, "total_requested");
 	add(total, "available", all, "available");
-	json_object_array_add(rows, total);
+	if (print_output(ctl) == OUTPUT_NAME)
+		json_object_put(total); /* it is no name of anything */
+	else
+		json_object_array_add(rows, total);
 	print_list(ctl, rows, columns, "name", "");
 }
 

@@ -193,8 +193,8 @@ print_table(const struct ctl *ctl, struct json_object *items, const struct colum
 	free(cells);
 }
 
-static enum output
-output_of(const struct ctl *ctl)
+enum output
+print_output(const struct ctl *ctl)
 {
 	return ctl->quiet && !ctl->output_given ? OUTPUT_NAME : ctl->output;
 }
@@ -213,7 +213,7 @@ print_list(const struct ctl *ctl, struct json_object *items, const struct column
 {
 	size_t count = json_object_array_length(items);
 
-	switch (output_of(ctl)) {
+	switch (print_output(ctl)) {
 	case OUTPUT_JSON:
 		print_json(items);
 		break;
@@ -265,7 +265,7 @@ print_one(const struct ctl *ctl, struct json_object *item, const struct column *
 {
 	size_t width = 0;
 
-	switch (output_of(ctl)) {
+	switch (print_output(ctl)) {
 	case OUTPUT_JSON:
 		print_json(item);
 		return;
@@ -292,7 +292,7 @@ print_row(const struct ctl *ctl, struct print_rows *rows, struct json_object *it
 	size_t widths[COLUMNS_MAX] = { 0 }, count = 0;
 	char *cells[COLUMNS_MAX] = { 0 };
 
-	switch (output_of(ctl)) {
+	switch (print_output(ctl)) {
 	case OUTPUT_JSON:
 		puts(json_object_to_json_string_ext(item, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 		break;

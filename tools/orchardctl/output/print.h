@@ -8,9 +8,10 @@
 #ifndef ORCHARDCTL_OUTPUT_PRINT_H
 #define ORCHARDCTL_OUTPUT_PRINT_H
 
+#include "orchardctl/command.h"
+
 #include <stdbool.h>
 
-struct ctl;
 struct json_object;
 
 enum column_kind {
@@ -37,6 +38,8 @@ struct json_object *print_member(struct json_object *object, const char *key);
 struct json_object *print_array(struct json_object *object, const char *key); /* NULL also when it is no array */
 const char *print_string(struct json_object *object, const char *key); /* "" for none */
 
+/* How results are printed: -q means names unless -o says otherwise. */
+enum output print_output(const struct ctl *ctl);
 /* A table, columns ended by one without a title. With empty a remark goes to stderr when there is nothing. */
 void print_list(const struct ctl *ctl, struct json_object *items, const struct column *columns,
 	const char *name_key, const char *empty);
