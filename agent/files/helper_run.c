@@ -10,6 +10,7 @@
 
 #include "agent/config.h"
 #include "agent/spawn.h"
+#include "agent/user.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,6 +87,16 @@ run_enter(const char *working_dir)
 	return errnum;
 }
 
+static void
+run_refuse_user(struct helper_side *side, const struct user *user, int errnum)
+{
+	if (errnum == EINVAL) /* the user namespace does not map it */
+		helper_refuse(side, 422, "invalid", "user %u:%u: the sandbox has no such ids", (unsigned)user->uid,
+			(unsigned)user->gid);
+	else
+		helper_refuse(side, 500, "io_error", "cannot act as the sandbox's user: %s", strerror(errnum));
+}
+
 void
 helper_run(const struct helper_ground *ground, const struct helper_call *call)
 {
@@ -97,7 +108,7 @@ helper_run(const struct helper_ground *ground, const struct helper_call *call)
 		_exit(127);
 	*side = (struct helper_side){ .fd = RUN_SOCKET, .length = ground->length };
 	if (rc < 0) {
-		helper_refuse(side, 500, "io_error", "cannot act as the sandbox's user: %s", strerror(errnum));
+		run_refuse_user(side, ground->user, errnum);
 		_exit(1);
 	}
 	side->cwd_errno = run_enter(ground->config->working_dir);

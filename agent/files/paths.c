@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <json-c/json.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
@@ -130,6 +131,12 @@ path_errno(enum err_code code)
 	switch (code) {
 	case ERR_DENIED:
 		return EACCES;
+	case ERR_NOT_FOUND:
+		return ENOENT;
+	case ERR_NO_SPACE: /* where an image's own file goes, a mark is written */
+		return ENOSPC;
+	case ERR_NO_CAPACITY:
+		return ENOMEM;
 	case ERR_BUSY:
 	case ERR_CONFLICT:
 		return EBUSY;
@@ -165,6 +172,29 @@ path_ends_in_dots(const char *path)
 	return (end - start == 1 && path[start] == '.') || (end - start == 2 && memcmp(path + start, "..", 2) == 0);
 }
 
+/* What stands at path itself: a slash behind a link leads to its directory, which is not what would go. */
+static int
+path_look(const char *path, struct stat *ret_st)
+{
+	char name[PATH_MAX];
+	size_t len = strlen(path);
+
+	if (lstat(path, ret_st) < 0)
+		return -1;
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	if (path[len] == '\0' || len >= sizeof name)
+		return 0;
+	memcpy(name, path, len);
+	name[len] = '\0';
+	if (lstat(name, ret_st) < 0)
+		return -1;
+	if (S_ISDIR(ret_st->st_mode))
+		return 0;
+	errno = ENOTDIR;
+	return -1;
+}
+
 void
 file_delete_run(struct helper_side *side, const void *arg)
 {
@@ -174,7 +204,7 @@ file_delete_run(struct helper_side *side, const void *arg)
 
 	if (!file_path_check(side, call->path))
 		return;
-	if (lstat(call->path, &st) < 0) {
+	if (path_look(call->path, &st) < 0) {
 		helper_refuse_errno(side, errno, "%s", call->path);
 		return;
 	}

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/file_target.h"
 
+#include "http/http_server.h"
 #include "worker/query.h"
 #include "worker/request.h"
 #include "worker/respond.h"
@@ -117,6 +118,24 @@ file_target_check(struct request *request, const struct file_target *target)
 		return true;
 	respond_problem(request, PROBLEM_NAME_TOO_LONG, "the path is too long; a path has at most 4095 bytes");
 	return false;
+}
+
+bool
+file_target_whole(struct request *request)
+{
+	static const char *const names[] = { "Content-Range", "If-Match", "If-None-Match", "If-Unmodified-Since" };
+	const struct http_head *head = http_exchange_head(request->exchange);
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		struct respond_fault fault = { PROBLEM_INVALID_REQUEST, "header", names[i], "value_error" };
+
+		if (http_head_header(head, names[i]) == NULL)
+			continue;
+		respond_fault(
+			request, &fault, "is not done here: an upload is always whole, and without a condition");
+		return false;
+	}
+	return true;
 }
 
 bool

@@ -34,6 +34,8 @@ bool file_target_choose(struct request *request, struct file_target *target, con
 	const char *const words[3]) MUSTCHECK;
 /* False: it does not fit, and the request was answered. */
 bool file_target_check(struct request *request, const struct file_target *target) MUSTCHECK;
+/* False: the upload is a part of something or hangs on a condition, which nobody here looks at; it was answered. */
+bool file_target_whole(struct request *request) MUSTCHECK;
 /* 0 to 7777 in octal. */
 bool file_mode_is_valid(const char *text);
 

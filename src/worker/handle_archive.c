@@ -15,7 +15,7 @@ handle_archive_put(struct request *request)
 	struct file_target target;
 
 	file_target_init(&target, "/archive");
-	if (file_target_require(request, &target, "path") &&
+	if (file_target_whole(request) && file_target_require(request, &target, "path") &&
 		file_target_choose(request, &target, "owners", owners) &&
 		file_target_choose(request, &target, "links", links) &&
 		file_target_take(request, &target, "user") && file_target_check(request, &target))

@@ -58,8 +58,8 @@ handle_file_put(struct request *request)
 	struct file_target target;
 
 	file_target_init(&target, "/files");
-	if (!file_target_require(request, &target, "path") || !add_mode(request, &target) ||
-		!file_target_take(request, &target, "user"))
+	if (!file_target_whole(request) || !file_target_require(request, &target, "path") ||
+		!add_mode(request, &target) || !file_target_take(request, &target, "user"))
 		return;
 	file_target_flag(&target, "fsync", request->api->config->file_fsync);
 	send(request, "PUT", &target);

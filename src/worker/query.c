@@ -34,7 +34,7 @@ query_text(struct request *request, const char *name, char **ret)
 
 	if (http_query_get(query, name, ret) >= 0)
 		return true;
-	return query_fault(request, name, "is given twice or not validly percent-encoded");
+	return query_fault(request, name, "is given twice, not validly percent-encoded, or holds NUL");
 }
 
 static bool

@@ -85,6 +85,33 @@ def test_what_is_removed_is_named(fresh, path):
     assert fresh.out("ls /tmp/d") == "kept\n"
 
 
+@pytest.mark.parametrize("recursive", ["0", "1"])
+def test_a_slash_behind_a_link_removes_nothing(fresh, recursive):
+    fresh.out("mkdir /tmp/d; touch /tmp/d/kept /tmp/f; ln -s d /tmp/l; ln -s nowhere /tmp/n")
+    refused(remove(fresh, "/tmp/l/", recursive=recursive), 400, "not_directory")
+    refused(remove(fresh, "/tmp/f/", recursive=recursive), 400, "not_directory")
+    refused(remove(fresh, "/tmp/n//", recursive=recursive), 404, "not_found")
+    assert fresh.out("ls /tmp /tmp/d") == "/tmp:\nd\nf\nl\nn\n\n/tmp/d:\nkept\n"
+    fresh.out("rm /tmp/d/kept")
+    assert remove(fresh, "/tmp/d//", recursive=recursive).status_code == 200
+    assert remove(fresh, "/tmp/l", recursive=recursive).status_code == 200
+    assert fresh.out("ls /tmp") == "f\nn\n"
+
+
+@pytest.mark.parametrize("user", ["65536:0", "0:65536"])
+def test_a_user_whom_the_sandbox_does_not_have(box, user):
+    def fault(answer, where):
+        assert answer.status_code == 422, answer.text
+        assert [(entry["loc"], entry["msg"]) for entry in answer.json()["detail"]] == [
+            ([where, "user"], f"user {user}: the sandbox has no such ids")]
+
+    fault(put(box, "/tmp/strange", b"x", user=user), "body")
+    fault(raw_put(box, "/tmp/strange", b"x", user=user), "query")
+    fault(listing(box, "/tmp", user=user), "query")
+    fault(box.client.get(f"{box.url}/archive", params={"path": "/etc", "user": user}), "query")
+    refused(stat(box, "/tmp/strange"), 404, "not_found")
+
+
 def test_wrong_requests_are_told_before_anything_is_done(box):
     def fault(answer, where):
         assert answer.status_code == 422, answer.text

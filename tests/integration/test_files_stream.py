@@ -204,6 +204,14 @@ def test_curl_uploads(box, tmp_path, flags):
     assert code == 0 and body == BLOCK * 5 and f"content-length: {len(body)}" in head
 
 
+def test_a_part_of_a_file_never_takes_the_place_of_the_whole(box, tmp_path):
+    (tmp_path / "f").write_bytes(b"0123456789")
+    raw_put(box, "/tmp/part", b"01234")
+    code, head, body = curl(box, "-C", "5", "-T", str(tmp_path / "f"), url(box, "/tmp/part"))
+    assert code == 0 and " 422 " in head and b"Content-Range" in body, (head, body)
+    assert content(box, "/tmp/part") == b"01234"
+
+
 def test_a_refused_upload_is_never_sent(box, tmp_path):
     (tmp_path / "f").write_bytes(BLOCK * 40)
     code, head, body = curl(box, "-T", str(tmp_path / "f"), "-H", "Expect: 100-continue", "-w", "%{size_upload}", url(box, "/proc/no/f"))

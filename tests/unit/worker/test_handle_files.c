@@ -102,6 +102,27 @@ test_what_is_wrong_reaches_nobody(void **state)
 }
 
 static void
+test_a_part_of_an_upload_or_one_with_a_condition_reaches_nobody(void **state)
+{
+	static const char *const fields[] = { "Content-Range", "If-Match", "If-None-Match", "If-Unmodified-Since" };
+	static const char *const paths[] = { FILES "/raw?path=x", "/sandboxes/box-1/archive?path=x" };
+	struct fixture *fixture = *state;
+	char text[512];
+
+	fixture->client = fixture_connect(fixture);
+	for (size_t i = 0; i < 2 * sizeof fields / sizeof fields[0]; i++) {
+		snprintf(text, sizeof text,
+			"PUT %s HTTP/1.1\r\nHost: x\r\nX-API-Key: test-key\r\n%s: *\r\nContent-Length: 1\r\n\r\nx",
+			paths[i % 2], fields[i / 2]);
+		fixture_send(fixture->client, text);
+		AUTO_REPLY reply = fixture_reply(fixture, fixture->client, false);
+
+		assert_fault(&reply, "header", fields[i / 2]);
+	}
+	assert_int_equal(fake.calls, 0);
+}
+
+static void
 test_a_file_passes_with_its_headers(void **state)
 {
 	struct fixture *fixture = *state;
@@ -268,6 +289,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		API_TEST(test_every_byte_of_a_path_reaches_the_agent),
 		API_TEST(test_what_is_wrong_reaches_nobody),
+		API_TEST(test_a_part_of_an_upload_or_one_with_a_condition_reaches_nobody),
 		API_TEST(test_a_file_passes_with_its_headers),
 		API_TEST(test_base64_is_one_text_however_the_bytes_come),
 		API_TEST(test_refusals_become_ours),
