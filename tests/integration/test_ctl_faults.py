@@ -108,7 +108,8 @@ def test_an_output_with_a_hole_is_no_success(fake, at_its_end):
     assert b"8 bytes of stdout" in done.stderr
 
 
-def test_a_piece_of_stdin_whose_answer_is_lost_is_asked_for(fake):
+@pytest.mark.parametrize("code", [None, "agent_unreachable", "unavailable"])
+def test_a_piece_of_stdin_whose_answer_is_lost_is_asked_for(fake, code):
     """Of the first piece the job gets a part, of the second all, before the answers are lost."""
     taken, pieces, ended = bytearray(), [], threading.Event()
 
@@ -126,10 +127,12 @@ def test_a_piece_of_stdin_whose_answer_is_lost_is_asked_for(fake):
         else:
             pieces.append(request.body)
             taken.extend(request.body[:5] if len(pieces) == 1 else request.body)
-            if len(pieces) < 3:
+            if len(pieces) > 2:
+                request.answer(200, {"stdin_bytes": len(taken), "closed": False})
+            elif code is None:
                 request.drop()
             else:
-                request.answer(200, {"stdin_bytes": len(taken), "closed": False})
+                request.answer(503, {"detail": "who knows", "code": code}, [("Retry-After", "1")])
     _, ctl = fake(answer)
     data = bytes(range(256)) * 300
     done = ctl.run("exec", "-i", "x1", "cmd", input=data)

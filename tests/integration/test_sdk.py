@@ -398,3 +398,30 @@ def test_a_place_in_a_queue_is_waited_for():
                 with pytest.raises(orchard_env.UnavailableError):
                     client.list_sandboxes()
         fake.close()
+
+
+@pytest.mark.parametrize("code, writes", [("queue_full", 2), ("agent_unreachable", 1), ("unavailable", 1)])
+def test_what_may_have_been_written_is_not_written_again(code, writes):
+    sent = []
+
+    def answer(request):
+        if not request.path.endswith("/stdin"):
+            request.answer(200, {"sandbox_id": "x1", "status": "ready", "ready": True})
+            return
+        sent.append(request.body)
+        if len(sent) == 1:
+            request.answer(503, {"detail": "no", "code": code}, [("Retry-After", "0")])
+        else:
+            request.answer(200, {"accepted": len(request.body), "stdin_bytes": 4, "closed": False})
+    fake = Fake(answer)
+    try:
+        with SandboxClient(fake.url, "x") as client:
+            sandbox = client.get_sandbox("x1")
+            if writes == 1:
+                with pytest.raises(orchard_env.UnavailableError):
+                    sandbox.write_stdin("j1", b"once")
+            else:
+                assert sandbox.write_stdin("j1", b"once") == 4
+        assert sent == [b"once"] * writes
+    finally:
+        fake.close()

@@ -1,6 +1,8 @@
 """Commands that are fed while they run, and commands in the background."""
 
 import hashlib
+import os
+import signal
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
@@ -119,6 +121,24 @@ def test_a_program_that_never_reads_makes_its_writers_wait(fresh):
     # Nothing of the refused one was written: the count goes on where it stood.
     fresh.client.post(f"/jobs/{job_id}/cancel")
     assert feed(fresh, job_id, b"x").status_code == 409
+
+
+def test_what_a_stopped_agent_may_have_taken_is_not_denied(fresh):
+    job_id = fresh.start("cat", stdin_open=True)
+    fresh.wait_running(job_id)
+    agent = fresh.agent_pid()
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        answer = feed(fresh, job_id, b"once\n", timeout=120)
+        assert answer.status_code == 503 and answer.json()["code"] == "agent_unreachable", answer.text
+        assert "not known" in answer.json()["detail"]
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    total = eventually(lambda: feed(fresh, job_id, b"").json().get("stdin_bytes"), 30, "how far stdin has come")
+    if total == 0:  # the agent found it taken back
+        total = feed(fresh, job_id, b"once\n").json()["stdin_bytes"]
+    assert total == 5 and feed(fresh, job_id, eof=True).status_code == 200
+    assert fresh.wait_job(job_id)["stdout"] == "once\n"
 
 
 def test_a_client_that_leaves_while_it_waits_has_written_nothing(fresh):

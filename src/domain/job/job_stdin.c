@@ -176,6 +176,10 @@ stdin_on_answer(const struct agent_answer *answer, void *arg)
 	struct job_stdin_result result;
 
 	write->call = NULL;
+	if (write->probing && (answer->outcome == AGENT_LOST || answer->outcome == AGENT_NOT_SENT)) {
+		stdin_on_lost(write, answer->err);
+		return;
+	}
 	if (write->probing) {
 		stdin_on_probed(write, answer);
 		return;
@@ -414,5 +418,6 @@ job_stdin_end_all(struct service *service)
 	struct job_stdin *write;
 
 	while ((write = LIST_FIRST(&service->job_stdins)) != NULL)
-		stdin_fail(write, ERR_UNAVAILABLE, "this server process stops; ask again");
+		stdin_fail(write, ERR_UNAVAILABLE,
+			"this server process stops; whether it was written, a write of nothing tells");
 }

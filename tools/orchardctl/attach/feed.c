@@ -84,13 +84,22 @@ on_taken(struct feed *feed)
 		enter(feed, feed->off < feed->len ? FEED_SENDING : FEED_READING);
 }
 
+/* Nobody knows whether the command got it: no answer, or that of a server that had none of the agent. */
+static bool
+is_lost(const struct feed *feed, const struct err *err)
+{
+	return feed->answer.status == 0 || err->code == ERR_UNAVAILABLE ||
+		strcmp(feed->answer.code, "agent_unreachable") == 0 ||
+		strcmp(feed->answer.code, "unavailable") == 0;
+}
+
 static void
 on_done(struct feed *feed)
 {
 	struct err err;
 	bool again;
 	int rc = client_end(STEAL_PTR(feed->transfer), &again, &err);
-	bool lost = feed->answer.status == 0 || err.code == ERR_UNAVAILABLE;
+	bool lost = rc < 0 && is_lost(feed, &err);
 	bool closed = strcmp(feed->answer.code, "stdin_closed") == 0;
 	bool early = strcmp(feed->answer.code, "job_not_running") == 0;
 	int64_t pause;

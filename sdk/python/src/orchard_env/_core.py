@@ -109,7 +109,7 @@ def send(settings: Settings, request: Request, *, again: bool = True) -> Op[Resp
         problem = _error(answer)
         full = problem.code == "queue_full"
         pause = retry.next(problem.retry_after, full=full) if answer.status in TRY_AGAIN else None
-        if pause is None or not (again or answer.status in (429, 503)):
+        if pause is None or not (again or answer.status == 429 or full):
             raise problem
         log.info("%s; again in %.1f s", problem, pause)
         yield Sleep(pause)

@@ -240,7 +240,8 @@ class BaseSandbox:
     def _write_stdin(self, job_id: str, data: bytes, eof: bool = False) -> Op[int]:
         """Writes to the stdin of a job made with `stdin_open=True`; `eof` closes it. The count of bytes taken.
 
-        A broken connection raises TransportError and leaves open whether the bytes came: it is not tried again.
+        A broken connection raises TransportError and leaves open whether the bytes came, as does UnavailableError but
+        for a command that does not read (`queue_full`): it is not tried again. To write nothing tells `stdin_bytes`.
         """
         answer = yield from call(
             self._settings,
