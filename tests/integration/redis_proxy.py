@@ -21,6 +21,7 @@ class RedisProxy:
         self.refusing = False
         self.mute = False  # bytes are taken and go nowhere; such a connection is cut when it could go on, as TCP loses none
         self.delay = 0.0  # seconds on each answer
+        self.delay_there = 0.0  # seconds on what is sent to Redis
         self.cut_in_answer = 0  # so many connections end in the middle of their next answer
         self.closed = False
         threading.Thread(target=self._accept, daemon=True).start()
@@ -45,7 +46,7 @@ class RedisProxy:
     def up(self):
         """Everything passes again."""
         self.refusing = self.mute = False
-        self.delay = 0.0
+        self.delay = self.delay_there = 0.0
         self.cut_in_answer = 0
 
     def close(self):
@@ -101,6 +102,8 @@ class RedisProxy:
             return True
         if lossy:
             return False
+        if source is not redis and self.delay_there:
+            time.sleep(self.delay_there)
         if source is redis:
             if self.delay:
                 time.sleep(self.delay)

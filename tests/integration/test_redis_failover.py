@@ -38,6 +38,10 @@ def ask(server, path, wanted=(200,), **query):
     return answers[-1]
 
 
+def read(box):
+    return box.client.get(f"{box.url}/files/raw", params={"path": "/ran"}).content
+
+
 def open_gate(box):
     put(box, "/go", b"")
 
@@ -149,6 +153,23 @@ def test_fences_go_on_above_what_the_agent_has_seen(redis_pair, servers):
     lines = at(there, box).out("cat /j").split("\n")[:-1]
     assert sorted(lines[::2]) == [f"b {n}" for n in range(8)]
     assert [line[1:] for line in lines[::2]] == [line[1:] for line in lines[1::2]]
+
+
+# Its command ended while its server had no Redis: the end may still be on its way when the client asks another server
+def test_a_job_that_is_told_of_is_known_elsewhere(redis_pair, servers):
+    here, there = servers
+    box = here.create()
+    assert box.out("echo first") == "first\n"  # this server has the lane
+    proxy, answers = redis_pair.proxies[0], []
+    proxy.mute = True
+    poster = threading.Thread(target=lambda: answers.append(box.post_exec("echo x >> /ran", wait=False)))
+    poster.start()
+    eventually(lambda: read(box) == b"x\n", 30, "it runs all the same")
+    proxy.delay_there, proxy.mute = 0.2, False
+    poster.join(60)
+    answer = there.client.get(f"/jobs/{answers[0].json()['job_id']}")
+    proxy.delay_there = 0.0
+    assert answers[0].status_code == 200 and answer.status_code == 200, (answers[0].text, answer.text)
 
 
 # FLUSHALL: the connections stay, and nobody is told

@@ -198,6 +198,9 @@ board_on_told(enum board_told how, void *arg)
 {
 	struct exec_told *told = arg;
 
+	/* Given up: whoever was promised it is told so after a while. */
+	if (how != BOARD_GIVEN_UP)
+		exec_submit_end_told(told->service, told->job_id);
 	if (how == BOARD_GIVEN_UP)
 		told_free(told);
 	else if (how == BOARD_TOLD)

@@ -217,5 +217,7 @@ void exec_submit_recorded(struct exec *exec); /* nothing stands against it any m
 void exec_submit_tell(struct exec_submit *submit, const char *job_id, const struct err *why);
 void exec_submit_announced(struct exec_submit *submit, bool told);
 void exec_submit_announce_again(struct service *service); /* Redis is back */
+/* Redis has the end of that job. */
+void exec_submit_end_told(struct service *service, const char *job_id);
 
 #endif

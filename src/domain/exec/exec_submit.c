@@ -162,8 +162,11 @@ exec_submit_announce_again(struct service *service)
 		if (submit != NULL) {
 			struct exec *exec = exec_of_job(service, submit->record.id);
 
-			submit->due = submit->untold = false;
-			/* One that has ended is told of, or will be, as every end is. */
+			submit->due = false;
+			/* Its end is on its way to Redis, and does not overtake a question that comes by another server. */
+			if (exec == NULL && job_board_tells(service->board, submit->record.id))
+				continue;
+			submit->untold = false;
 			if (exec == NULL)
 				submit_promise(submit);
 			else if (!exec_board_announce(exec, submit))
@@ -229,6 +232,18 @@ void
 exec_submit_record(struct exec *exec)
 {
 	job_store_put_spec(exec->service->store, exec->record.id, exec->spec, submit_on_stored, exec);
+}
+
+void
+exec_submit_end_told(struct service *service, const char *job_id)
+{
+	struct exec_submit *submit;
+
+	LIST_FOREACH(submit, &service->submits, link)
+	if (submit->untold && strcmp(submit->record.id, job_id) == 0)
+		break;
+	if (submit != NULL)
+		submit_promise(submit);
 }
 
 static struct exec *
