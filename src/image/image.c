@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/image.h"
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -102,7 +103,9 @@ open_oci_image(int images_fd, const char *digest, struct image *image, struct er
 	env = json_object_object_get(object, "env");
 	image->env = env != NULL ? json_object_get(env) : json_object_new_array();
 	image->user = strdup(user);
-	image->working_dir = strdup(working_dir);
+	/* some builders leave the leading slash out */
+	image->working_dir = alloc_format(
+		"%s%s", working_dir[0] != '/' && working_dir[0] != '\0' ? "/" : "", working_dir);
 	return 0;
 }
 

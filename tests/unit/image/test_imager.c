@@ -172,6 +172,40 @@ test_layers_and_settings_are_what_the_spawner_opens(void **state)
 		kit_tar_free(&layers[i]);
 }
 
+/* Of an image without layers that asks for this working directory. */
+static void
+expect_working_dir(const char *asked, const char *expected)
+{
+	struct image_name name = { .form = IMAGE_OCI };
+	struct oci_descriptor config_blob, manifest;
+	AUTO_FD images = open_images();
+	struct image image;
+	char text[512];
+	struct run run;
+
+	snprintf(text, sizeof text, "{\"os\":\"linux\",\"config\":{\"WorkingDir\":\"%s\"}}", asked);
+	config_blob = kit_blob(text, strlen(text));
+	snprintf(text, sizeof text, "{\"config\":{\"digest\":\"sha256:%s\",\"size\":%lld},\"layers\":[]}",
+		config_blob.digest, (long long)config_blob.size);
+	manifest = kit_blob(text, strlen(text));
+	kit_index(kit_index_entry(&manifest, "v1"));
+	start(&run, "layout", "v1");
+	finish(&run);
+	assert_int_equal(image_open(images, &name, run.last.digest, &image, &kit_err), 0);
+	assert_string_equal(image.working_dir, expected);
+	image_close(&image);
+}
+
+static void
+test_a_working_dir_that_is_not_absolute_counts_from_the_root(void **state)
+{
+	(void)state;
+	expect_working_dir("app/src", "/app/src");
+	expect_working_dir(".", "/.");
+	expect_working_dir("/app", "/app");
+	expect_working_dir("", "");
+}
+
 static void
 test_several_imagers_unpack_a_layer_once(void **state)
 {
@@ -393,6 +427,7 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, kit_set_up, kit_tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(test_layers_and_settings_are_what_the_spawner_opens),
+		TEST(test_a_working_dir_that_is_not_absolute_counts_from_the_root),
 		TEST(test_several_imagers_unpack_a_layer_once),
 		TEST(test_tags_are_found_and_missing_ones_listed),
 		TEST(test_an_index_within_is_read_for_this_machine),
