@@ -145,8 +145,12 @@ box_state_read(int box_fd, struct box_state *ret_state, struct err *err)
 	const char *id = "", *uid = "", *group = NULL, *boot = "", *state = "", *image = IMAGE_UNKNOWN;
 	int64_t slot = -1, first_id = 0, pid = 0, pid_start = 0, watched_disk = 0;
 	struct json_reader reader;
+	struct stat st;
 	size_t len;
 
+	/* a fifo would hold up whoever reads it, and with that everything */
+	if (fstatat(box_fd, "state.json", &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
+		return err_set(err, ERR_INVALID, "state.json is not a plain file");
 	if (file_read_at(box_fd, "state.json", STATE_MAX, &text, &len, err) != 0)
 		return -1;
 	object = json_parse(text, len, err);

@@ -111,12 +111,26 @@ test_what_grows_further_is_replaced_whole(void **unused)
 	assert_written(&small);
 }
 
+/* A read that waits would hold up the whole spawner. */
+static void
+test_what_is_no_plain_file_is_not_read(void **unused)
+{
+	struct box_state state;
+	struct err err;
+
+	(void)unused;
+	assert_int_equal(mkfifoat(dir_fd, "state.json", 0600), 0);
+	assert_int_equal(box_state_read(dir_fd, &state, &err), -1);
+	assert_string_equal(err.msg, "state.json is not a plain file");
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_the_longest_numbers_find_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_grows_further_is_replaced_whole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_is_no_plain_file_is_not_read, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
