@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -220,6 +221,17 @@ def test_what_belongs_to_no_sandbox_is_found_while_the_server_runs(make_server, 
     assert stuck.wait(20) == -signal.SIGKILL
     eventually(lambda: not (server.state_dir / "trash" / "stray4").exists(), 10, "the trash is emptied")
     assert box.out("echo lives") == "lives\n"
+
+
+def test_a_trash_that_somebody_removed_is_made_again(make_server, busybox):
+    server = make_server(cleanup_interval_seconds=1).start()
+    boxes = [server.create(image=busybox) for _ in range(3)]
+    shutil.rmtree(server.state_dir / "trash")
+    for box in boxes:
+        box.delete()
+    eventually(lambda: not server.remains(), 30, lambda: f"all gone: {server.remains()} {server.log()}")
+    (server.state_dir / "trash" / "stray").mkdir()
+    eventually(lambda: not (server.state_dir / "trash" / "stray").exists(), 30, "the trash is emptied")
 
 
 def test_deletes_go_on_whoever_dies(make_server, busybox):

@@ -83,10 +83,13 @@ unmake_share_of(const char *uid, unsigned of)
 void
 unmake_sweep_trash(const struct site *site, const struct unmake_share *share)
 {
-	AUTO_FD fd = openat(site->trash_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	AUTO_DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
+	AUTO_DIR *list = NULL;
+	AUTO_FD fd = -1;
 
+	box_dir_keep_trash(site);
+	fd = openat(site->trash_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	list = fd >= 0 ? fdopendir(fd) : NULL;
 	if (list == NULL)
 		return;
 	fd = -1; /* the list's from now on */
