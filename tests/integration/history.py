@@ -179,9 +179,14 @@ class Nemesis:
 
     @staticmethod
     def restart(server, moment):
+        def starts():
+            return server.log(10_000_000).count('"msg":"ready: ')
         server.kill_all()
         time.sleep(moment)
+        before = starts()
         server.start()
+        # /ready is that of a worker; until all roles are, the death of one ends the server, and nobody here starts it again.
+        eventually(lambda: starts() > before, 60, "the server has started")
 
     @staticmethod
     def signal(pid, number):
