@@ -19,7 +19,9 @@ WRITER = f"i=0; while [ $i -lt {LINES} ]; do head -c {LINE} /dev/urandom; i=$((i
 
 @pytest.fixture(scope="module")
 def small(make_server_session):
-    return make_server_session(spool_limit_bytes=200_000, max_output_bytes=2_000).start()
+    server = make_server_session(spool_limit_bytes=200_000, max_output_bytes=2_000).start()
+    yield server
+    server.close()
 
 
 @pytest.fixture
