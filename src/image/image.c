@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MANIFEST_MAX = 4 << 20, LAYERS_MAX = 400 };
+enum { MANIFEST_MAX = 4 << 20 };
 
 static void
 add_layer(struct image *image, int fd)
@@ -59,9 +59,9 @@ open_layers(int images_fd, struct json_object *layers, struct image *image, stru
 {
 	size_t count = json_object_is_type(layers, json_type_array) ? json_object_array_length(layers) : 0;
 
-	if (count > LAYERS_MAX)
+	if (count > IMAGE_LAYERS_MAX)
 		return err_set(err, ERR_UNSUPPORTED, "the image has %zu layers; at most %d can be stacked", count,
-			LAYERS_MAX);
+			IMAGE_LAYERS_MAX);
 	for (size_t i = count; i-- > 0;) {
 		const char *digest = json_object_get_string(json_object_array_get_idx(layers, i));
 

@@ -17,7 +17,7 @@
 struct err;
 struct json_object;
 
-enum { IMAGE_DIGEST_SIZE = 65 };
+enum { IMAGE_DIGEST_SIZE = 65, IMAGE_LAYERS_MAX = 400 };
 #define IMAGE_UNKNOWN "?" /* in place of a digest */
 
 struct image {

@@ -11,6 +11,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/imager.h"
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -18,6 +19,7 @@
 #include "conf/config.h"
 #include "image/image_notes.h"
 #include "image/imager_priv.h"
+#include "image/layer_frame.h"
 #include "image/layer_store.h"
 #include "image/oci_manifest.h"
 #include "image/unpack_cage.h"
@@ -100,8 +102,17 @@ imager_holds(const struct imager *im, size_t number)
 	return im->locks != NULL && im->locks[number] >= 0;
 }
 
+/* frame NULL: from its blob. */
 static int
-take_layer(struct imager *im, size_t number, bool wait, struct err *err)
+make_layer(struct imager *im, const struct oci_descriptor *layer, const struct layer_frame *frame, struct err *err)
+{
+	if (frame != NULL)
+		return layer_store_make_frame(im->images_fd, frame, err);
+	return layer_store_make(im->images_fd, im->layout_fd, layer, &im->bytes_left, err);
+}
+
+static int
+take_layer(struct imager *im, size_t number, bool wait, const struct layer_frame *frame, struct err *err)
 {
 	const struct oci_descriptor *layer = &im->image.layers[number];
 	AUTO_FD lock = -1;
@@ -118,7 +129,7 @@ take_layer(struct imager *im, size_t number, bool wait, struct err *err)
 			im->locks[number] = STEAL_FD(lock);
 		if (is_there || !wait)
 			return 0;
-		if (layer_store_make(im->images_fd, im->layout_fd, layer, &im->bytes_left, err) != 0)
+		if (make_layer(im, layer, frame, err) != 0)
 			return -1;
 	}
 }
@@ -139,7 +150,7 @@ imager_hold_layers(struct imager *im, size_t *ret_missing, struct err *err)
 	make_locks(im);
 	*ret_missing = 0;
 	for (size_t i = 0; i < im->image.layer_count; i++) {
-		if (!imager_holds(im, i) && take_layer(im, i, false, err) != 0)
+		if (!imager_holds(im, i) && take_layer(im, i, false, NULL, err) != 0)
 			return -1;
 		*ret_missing += !imager_holds(im, i);
 	}
@@ -153,10 +164,30 @@ make_layers(struct imager *im, struct err *err)
 	for (size_t i = 0; i < im->image.layer_count; i++) {
 		if (!imager_holds(im, i) && !layer_is_there(im->images_fd, im->image.layers[i].digest))
 			imager_tell(im, "unpacking layer %zu of %zu", i + 1, im->image.layer_count);
-		if (!imager_holds(im, i) && take_layer(im, i, true, err) != 0)
+		if (!imager_holds(im, i) && take_layer(im, i, true, NULL, err) != 0)
 			return -1;
 	}
 	return 0;
+}
+
+/* On top, where that is one layer more than there are blobs. */
+static int
+add_frame(struct imager *im, struct err *err)
+{
+	struct oci_image *image = &im->image;
+	struct layer_frame frame;
+	int rc = 0;
+
+	if (layer_frame_find(im->images_fd, image, &frame, err) != 0)
+		return -1;
+	if (frame.count > 0 && image->layer_count < IMAGE_LAYERS_MAX) {
+		image->layers = alloc_resize(image->layers, (image->layer_count + 1) * sizeof *image->layers);
+		oci_image_add_layer(image, &frame.layer);
+		im->locks[image->layer_count - 1] = -1;
+		rc = take_layer(im, image->layer_count - 1, true, &frame, err);
+	}
+	layer_frame_free(&frame);
+	return rc;
 }
 
 static int
@@ -208,7 +239,8 @@ fetch_image(struct imager *im, struct err *err)
 		return -1;
 	if (im->word.stale)
 		return 0;
-	if (!im->image.is_known && (make_layers(im, err) != 0 || write_summary(im, err) != 0))
+	if (!im->image.is_known &&
+		(make_layers(im, err) != 0 || add_frame(im, err) != 0 || write_summary(im, err) != 0))
 		return -1;
 	return note_name(im, err);
 }

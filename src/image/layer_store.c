@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "image/layer_frame.h"
 #include "image/oci_blob.h"
 #include "image/unpack.h"
 
@@ -15,7 +16,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { SIZE_TEXT = 32, LOCK_PAUSE_NS = 20000000 };
+enum { SIZE_TEXT = 32, LOCK_PAUSE_NS = 20000000, DIRECTORY_BYTES = 4096 };
 
 static void
 layer_path(const char *directory, const char *digest, const char *end, char path[OCI_NAME_SIZE])
@@ -83,35 +84,44 @@ layer_lock_take(int images_fd, const struct oci_descriptor *layer, int fd, bool 
 }
 
 static int
-unpack_into(int images_fd, int blob_fd, const struct oci_descriptor *layer, const char *path,
-	struct unpack_limit *limit, struct err *err)
+open_new(int images_fd, const char *path, int *ret_fd, struct err *err)
 {
-	AUTO_FD dir = -1;
-
+	if (file_remove_tree_at(images_fd, path, err) != 0)
+		return -1;
 	if (mkdirat(images_fd, path, 0755) != 0)
 		return err_set_errno(err, errno, "make images/%s", path);
-	dir = openat(images_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir < 0 || fchmod(dir, 0755) != 0)
+	*ret_fd = openat(images_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*ret_fd < 0 || fchmod(*ret_fd, 0755) != 0)
 		return err_set_errno(err, errno, "open images/%s", path);
-	if (unpack_layer(blob_fd, layer, dir, limit, err) != 0)
-		return -1;
-	return syncfs(dir) == 0 ? 0 : err_set_errno(err, errno, "write images/%s to disk", path);
+	return 0;
 }
 
 /* The size first: a layer without one would count for nothing. */
 static int
-publish(int images_fd, const struct oci_descriptor *layer, const char *from, int64_t bytes, struct err *err)
+publish(int images_fd, const struct oci_descriptor *layer, const char *from, int dir, int64_t bytes,
+	struct err *err)
 {
 	AUTO_FD layers = openat(images_fd, "layers", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	char path[OCI_NAME_SIZE], text[SIZE_TEXT];
 	int len = snprintf(text, sizeof text, "%" PRId64 "\n", bytes);
 
+	if (syncfs(dir) != 0)
+		return err_set_errno(err, errno, "write images/%s to disk", from);
 	layer_path("sizes", layer->digest, "", path);
 	if (file_write_atomic_at(images_fd, path, 0600, text, (size_t)len, false, err) != 0)
 		return -1;
 	if (layers < 0 || renameat(images_fd, from, layers, layer->digest) != 0 || fsync(layers) != 0)
 		return err_set_errno(err, errno, "put layer %.12s in its place", layer->digest);
 	return 0;
+}
+
+static void
+remove_half(int images_fd, const char *path)
+{
+	struct err err;
+
+	if (file_remove_tree_at(images_fd, path, &err) != 0)
+		log_warn("half a layer stays: %s", err.msg);
 }
 
 int
@@ -121,19 +131,35 @@ layer_store_make(
 	struct unpack_limit limit = { .bytes_max = *bytes_left };
 	char path[OCI_NAME_SIZE];
 	AUTO_FD blob = -1;
-	struct err ignored;
+	AUTO_FD dir = -1;
 	int rc;
 
 	layer_path("tmp", layer->digest, "", path);
-	if (oci_blob_open(layout_fd, layer, &blob, err) != 0 || file_remove_tree_at(images_fd, path, err) != 0)
+	if (oci_blob_open(layout_fd, layer, &blob, err) != 0 || open_new(images_fd, path, &dir, err) != 0)
 		return -1;
-	rc = unpack_into(images_fd, blob, layer, path, &limit, err);
+	rc = unpack_layer(blob, layer, dir, &limit, err);
 	if (rc == 0)
-		rc = publish(images_fd, layer, path, limit.bytes, err);
-	if (rc != 0 && file_remove_tree_at(images_fd, path, &ignored) != 0)
-		log_warn("half a layer stays: %s", ignored.msg);
+		rc = publish(images_fd, layer, path, dir, limit.bytes, err);
+	if (rc != 0)
+		remove_half(images_fd, path);
 	*bytes_left -= limit.bytes;
 	return rc;
+}
+
+int
+layer_store_make_frame(int images_fd, const struct layer_frame *frame, struct err *err)
+{
+	char path[OCI_NAME_SIZE];
+	AUTO_FD dir = -1;
+
+	layer_path("tmp", frame->layer.digest, "", path);
+	if (open_new(images_fd, path, &dir, err) != 0)
+		return -1;
+	if (layer_frame_write(frame, dir, err) == 0 &&
+		publish(images_fd, &frame->layer, path, dir, (int64_t)frame->count * DIRECTORY_BYTES, err) == 0)
+		return 0;
+	remove_half(images_fd, path);
+	return -1;
 }
 
 int64_t

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct err;
+struct layer_frame;
 struct oci_descriptor;
 
 /* Opens the lock of a digest (also of a manifest's) without taking it; closing it gives it back. */
@@ -32,6 +33,8 @@ bool layer_is_there(int images_fd, const char *digest);
  */
 int layer_store_make(int images_fd, int layout_fd, const struct oci_descriptor *layer, int64_t *bytes_left,
 	struct err *err) MUSTCHECK;
+/* The same for the layer that is an image's frame. */
+int layer_store_make_frame(int images_fd, const struct layer_frame *frame, struct err *err) MUSTCHECK;
 /* Space that a layer takes; 0 when nobody has noted it. */
 int64_t layer_store_bytes(int images_fd, const char *digest);
 

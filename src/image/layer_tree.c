@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <search.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,6 +49,7 @@ layer_tree_free(struct layer_tree *tree)
 		free(tree->opaque[i]);
 	free(tree->dirs);
 	free(tree->opaque);
+	tdestroy(tree->implied, free);
 }
 
 int
@@ -95,6 +97,31 @@ clean_path(const char *raw, char ret_path[PATH_MAX], struct err *err)
 	return 0;
 }
 
+static int
+compare_paths(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void
+add_implied(struct layer_tree *tree, const char *path)
+{
+	tree->path_bytes += strlen(path) + 1;
+	(void)must_alloc(tsearch(must_alloc(strdup(path)), &tree->implied, compare_paths));
+}
+
+static void
+forget_implied(struct layer_tree *tree, const char *path)
+{
+	void *node = tfind(path, &tree->implied, compare_paths);
+	char *known = node != NULL ? *(char **)node : NULL;
+
+	if (known == NULL)
+		return;
+	tdelete(path, &tree->implied, compare_paths);
+	free(known);
+}
+
 /* The directory at path[0..len), made as far as it is missing: not every tar names the parents of its members. */
 static int
 open_dir(struct layer_tree *tree, char *path, size_t len, struct err *err)
@@ -102,6 +129,7 @@ open_dir(struct layer_tree *tree, char *path, size_t len, struct err *err)
 	char after = path[len];
 	int fd, parent;
 	size_t up = len;
+	bool made;
 
 	path[len] = '\0';
 	fd = open_inside(tree, path, O_RDONLY | O_DIRECTORY);
@@ -113,8 +141,11 @@ open_dir(struct layer_tree *tree, char *path, size_t len, struct err *err)
 			path[len] = after;
 			return -1;
 		}
-		if (mkdirat(parent, path + up + (up > 0), 0755) == 0 || errno == EEXIST)
+		made = mkdirat(parent, path + up + (up > 0), 0755) == 0;
+		if (made || errno == EEXIST)
 			fd = open_inside(tree, path, O_RDONLY | O_DIRECTORY);
+		if (made && fd >= 0)
+			add_implied(tree, path);
 		close(parent);
 	}
 	path[len] = after;
@@ -207,6 +238,7 @@ add_directory(struct layer_tree *tree, int parent, const char *path, const char 
 	if (fd < 0)
 		return err_set_errno(err, errno, "open directory");
 	add_dir(tree, path, entry);
+	forget_implied(tree, path);
 	return layer_file_set(fd, entry, err);
 }
 
@@ -304,4 +336,26 @@ layer_tree_finish(struct layer_tree *tree)
 		if (fd >= 0)
 			(void)futimens(fd, times);
 	}
+}
+
+struct implied_walk {
+	void (*call)(const char *path, void *arg);
+	void *arg;
+};
+
+static void
+on_implied(const void *node, VISIT visit, void *arg)
+{
+	const struct implied_walk *walk = arg;
+
+	if (visit == postorder || visit == leaf)
+		walk->call(*(const char *const *)node, walk->arg);
+}
+
+void
+layer_tree_each_implied(const struct layer_tree *tree, void (*call)(const char *path, void *arg), void *arg)
+{
+	struct implied_walk walk = { call, arg };
+
+	twalk_r(tree->implied, on_implied, &walk);
 }

@@ -31,6 +31,7 @@ struct layer_tree {
 	size_t dir_count, dir_room, path_bytes;
 	char **opaque;
 	size_t opaque_count, opaque_room;
+	void *implied; /* tsearch(3) tree of paths: directories that are only the parents of members so far */
 	unsigned skipped;
 	bool ended; /* behind the last member there is not even its padding */
 };
@@ -43,5 +44,7 @@ int layer_tree_add(
 /* Counts what is about to be written; ERR_NO_SPACE or ERR_TOO_LARGE when that is too much. */
 int layer_tree_charge(struct layer_tree *tree, int64_t bytes, struct err *err) MUSTCHECK;
 void layer_tree_finish(struct layer_tree *tree);
+/* Parents before what is in them. What took such a place later, and is no directory, may be among them. */
+void layer_tree_each_implied(const struct layer_tree *tree, void (*call)(const char *path, void *arg), void *arg);
 
 #endif

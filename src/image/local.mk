@@ -17,6 +17,8 @@ src_image_libimage_a_SOURCES = \
 	src/image/imager_registry.c \
 	src/image/layer_file.c \
 	src/image/layer_file.h \
+	src/image/layer_frame.c \
+	src/image/layer_frame.h \
 	src/image/layer_store.c \
 	src/image/layer_store.h \
 	src/image/layer_tree.c \

@@ -120,7 +120,7 @@ feed(int blob_fd, const struct oci_descriptor *blob, int pipe_fd, struct err *er
 
 /* Set from here, because a trusted attribute takes a right that the cage does not give. */
 static int
-mark_opaque(int dir_fd, const char *path, struct err *err)
+mark(int dir_fd, const char *path, const char *attribute, struct err *err)
 {
 	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV };
@@ -128,10 +128,10 @@ mark_opaque(int dir_fd, const char *path, struct err *err)
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
 		return 0; /* a later member took its place */
-	if (fd < 0 || fsetxattr(fd, "trusted.overlay.opaque", "y", 1, 0) != 0)
+	if (fd < 0 || fsetxattr(fd, attribute, "y", 1, 0) != 0)
 		return err_set_errno(err, errno,
-			"mark a directory of the layer as opaque (does the filesystem of "
-			"state_dir keep extended attributes?)");
+			"mark a directory of the layer (does the filesystem of state_dir keep extended "
+			"attributes?)");
 	return 0;
 }
 
@@ -152,7 +152,12 @@ hear_child(const struct feeder *child, int dir_fd, struct err *err)
 				"damaged, or wants more memory than it may have");
 		} else if (word->kind == UNPACK_OPAQUE) {
 			word->path[sizeof word->path - 1] = '\0';
-			rc = mark_opaque(dir_fd, word->path, err);
+			rc = mark(dir_fd, word->path, "trusted.overlay.opaque", err);
+		} else if (word->kind == UNPACK_IMPLIED) {
+			word->path[sizeof word->path - 1] = '\0';
+			rc = mark(dir_fd, word->path, UNPACK_IMPLIED_XATTR, err);
+			if (rc == 0)
+				rc = mark(dir_fd, "", UNPACK_IMPLIED_XATTR, err);
 		} else if (word->kind == UNPACK_FAILED) {
 			word->why.msg[sizeof word->why.msg - 1] = '\0';
 			rc = err_set(err, word->why.code < ERR_CODE_COUNT ? word->why.code : ERR_INVALID, "%s",

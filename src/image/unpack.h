@@ -29,14 +29,21 @@ struct unpack_limit {
 int unpack_layer(int blob_fd, const struct oci_descriptor *blob, int dir_fd, struct unpack_limit *limit,
 	struct err *err) MUSTCHECK;
 
-enum unpack_kind { UNPACK_OPAQUE, UNPACK_DONE, UNPACK_FAILED };
+/*
+ * An attribute of directories that are in the layer only because something below them is; its top has it when there are
+ * any. Overlayfs keeps the names of this family to itself.
+ */
+#define UNPACK_IMPLIED_XATTR "trusted.overlay.orchard_implied"
+
+enum unpack_kind { UNPACK_OPAQUE, UNPACK_IMPLIED, UNPACK_DONE, UNPACK_FAILED };
 
 /* What the child says on its socket, one packet each; DONE or FAILED is the last. */
 struct unpack_word {
 	enum unpack_kind kind;
 	struct err why;
 	int64_t bytes; /* DONE */
-	char path[PATH_MAX]; /* OPAQUE: a directory that hides what lies below it */
+	char path
+		[PATH_MAX]; /* OPAQUE: a directory that hides what lies below it; IMPLIED: one that only has members */
 };
 
 /* In the child: unpacks what pipe_fd brings into the directory layer_fd, and says how it went. */

@@ -93,6 +93,20 @@ say(int report_fd, struct unpack_word *word, enum unpack_kind kind)
 		;
 }
 
+struct implied_words {
+	int report_fd;
+	struct unpack_word *word;
+};
+
+static void
+say_implied(const char *path, void *arg)
+{
+	const struct implied_words *words = arg;
+
+	snprintf(words->word->path, sizeof words->word->path, "%s", path);
+	say(words->report_fd, words->word, UNPACK_IMPLIED);
+}
+
 void
 unpack_tar(int pipe_fd, int layer_fd, int64_t bytes_max, int report_fd)
 {
@@ -114,6 +128,7 @@ unpack_tar(int pipe_fd, int layer_fd, int64_t bytes_max, int report_fd)
 			snprintf(word->path, sizeof word->path, "%s", tree.opaque[i]);
 			say(report_fd, word, UNPACK_OPAQUE);
 		}
+		layer_tree_each_implied(&tree, say_implied, &(struct implied_words){ report_fd, word });
 	}
 	word->bytes = tree.bytes;
 	say(report_fd, word, rc == 0 ? UNPACK_DONE : UNPACK_FAILED);

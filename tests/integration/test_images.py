@@ -1,7 +1,9 @@
 """What an image may lack or say (fault group F, images of N)."""
 
+import io
 import os
 import signal
+import tarfile
 
 import images
 import pytest
@@ -124,6 +126,28 @@ def test_oci_layers_are_unpacked_once(server, layered):
     directory = server.state_dir / "images" / "layers"
     names = [entry.name for entry in directory.iterdir()]
     assert len(names) == 2 and not any(name.endswith(".tmp") for name in names), names
+
+
+def test_a_layer_without_the_parents_of_its_files(server, image_dir):
+    """Some builders pack "tmp/x" and no "tmp": the directory is still the one of the layers below."""
+    root = images.busybox(image_dir / "implied-root")
+    (root / "tmp").chmod(0o1777)
+    home = root / "home/user"
+    home.mkdir(parents=True, exist_ok=True)
+    home.chmod(0o750)
+    os.chown(home, 1000, 1000)
+    path = images.oci_layout(image_dir / "implied", root, user="1000")
+    tar = image_dir / "implied.tar"
+    with tarfile.open(tar, "w") as layer:
+        for name in ("tmp/x", "home/user/project/x", "opt/new/x"):
+            item = tarfile.TarInfo(name)
+            item.size = 1
+            layer.addfile(item, io.BytesIO(b"x"))
+    images.run("umoci", "raw", "add-layer", "--image", f"{path}:latest", tar)
+    box = server.create(image=f"oci:{path}")
+    assert box.out("stat -c '%a %u %n' /tmp /home/user /home/user/project /opt/new; touch /tmp/mine ~/mine && cat /tmp/x") == \
+        "1777 0 /tmp\n750 1000 /home/user\n755 0 /home/user/project\n755 0 /opt/new\nx"
+    box.delete()
 
 
 def test_b040_image_of_a_plain_user(server, image_dir):

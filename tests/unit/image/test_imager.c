@@ -207,6 +207,110 @@ test_a_working_dir_that_is_not_absolute_counts_from_the_root(void **state)
 }
 
 static void
+put_dir(struct kit_tar *tar, const char *name, mode_t mode, uid_t owner)
+{
+	struct archive_entry *entry = kit_entry(name, AE_IFDIR, mode, NULL);
+
+	archive_entry_set_uid(entry, owner);
+	archive_entry_set_gid(entry, owner);
+	kit_tar_put(tar, entry, NULL);
+}
+
+/* As the spawner opens it. */
+static void
+open_stack(const struct kit_tar *layers, size_t count, struct image *ret_image)
+{
+	struct oci_descriptor manifest = kit_image(layers, count, NULL, gzip_type);
+	struct image_name name = { .form = IMAGE_OCI };
+	AUTO_FD images = open_images();
+
+	kit_index(kit_index_entry(&manifest, "v1"));
+	expect_done("v1", &manifest);
+	assert_int_equal(image_open(images, &name, manifest.digest, ret_image, &kit_err), 0);
+}
+
+static void
+expect_dir(int layer, const char *path, mode_t mode, uid_t owner)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(layer, path, &st, AT_SYMLINK_NOFOLLOW), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | mode);
+	assert_int_equal(st.st_uid, owner);
+	assert_int_equal(st.st_gid, owner);
+}
+
+static void
+test_directories_that_a_layer_implies_are_as_those_below(void **state)
+{
+	struct kit_tar layers[3];
+	struct image image;
+
+	(void)state;
+	kit_tar_open(&layers[0], KIT_GZIP);
+	put_dir(&layers[0], "tmp", 01777, 0);
+	put_dir(&layers[0], "home", 0711, 0);
+	put_dir(&layers[0], "home/user", 0700, 1000);
+	put_dir(&layers[0], "cleared", 0700, 1000);
+	put_dir(&layers[0], "cleared/below", 0700, 1000);
+	put_dir(&layers[0], "named", 0700, 1000);
+	put_dir(&layers[0], "plain", 0755, 0);
+	kit_tar_close(&layers[0]);
+	kit_tar_open(&layers[1], KIT_GZIP);
+	kit_file(&layers[1], "tmp/file", "f");
+	kit_file(&layers[1], "new/deep/file", "f");
+	kit_file(&layers[1], "cleared/.wh..wh..opq", "");
+	kit_file(&layers[1], "cleared/below/file", "f");
+	put_dir(&layers[1], "named", 0750, 7);
+	kit_file(&layers[1], "plain/file", "f");
+	kit_tar_close(&layers[1]);
+	kit_tar_open(&layers[2], KIT_GZIP);
+	kit_file(&layers[2], "home/user/file", "f");
+	kit_file(&layers[2], "named/file", "f");
+	kit_tar_close(&layers[2]);
+	open_stack(layers, 3, &image);
+	assert_int_equal(image.layer_count, 4);
+	expect_dir(image.layers[0], "tmp", 01777, 0);
+	expect_dir(image.layers[0], "home", 0711, 0);
+	expect_dir(image.layers[0], "home/user", 0700, 1000);
+	expect_dir(image.layers[0], "named", 0750, 7);
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const without[] = { "new", "plain", "cleared/below", "tmp/file" };
+
+		assert_int_equal(faccessat(image.layers[0], without[i], F_OK, AT_SYMLINK_NOFOLLOW), -1);
+	}
+	image_close(&image);
+	for (size_t i = 0; i < 3; i++)
+		kit_tar_free(&layers[i]);
+}
+
+static void
+test_directories_that_are_hidden_or_named_anew_need_nothing(void **state)
+{
+	struct kit_tar layers[3];
+	struct image image;
+
+	(void)state;
+	kit_tar_open(&layers[0], KIT_GZIP);
+	put_dir(&layers[0], "gone", 0700, 1000);
+	put_dir(&layers[0], "named", 0700, 1000);
+	kit_tar_close(&layers[0]);
+	kit_tar_open(&layers[1], KIT_GZIP);
+	kit_file(&layers[1], "gone/file", "f");
+	kit_file(&layers[1], "named/file", "f");
+	kit_tar_close(&layers[1]);
+	kit_tar_open(&layers[2], KIT_GZIP);
+	kit_file(&layers[2], ".wh.gone", "");
+	put_dir(&layers[2], "named", 0750, 7);
+	kit_tar_close(&layers[2]);
+	open_stack(layers, 3, &image);
+	assert_int_equal(image.layer_count, 3);
+	image_close(&image);
+	for (size_t i = 0; i < 3; i++)
+		kit_tar_free(&layers[i]);
+}
+
+static void
 test_several_imagers_unpack_a_layer_once(void **state)
 {
 	struct oci_descriptor manifest = small_image("shared");
@@ -428,6 +532,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_layers_and_settings_are_what_the_spawner_opens),
 		TEST(test_a_working_dir_that_is_not_absolute_counts_from_the_root),
+		TEST(test_directories_that_a_layer_implies_are_as_those_below),
+		TEST(test_directories_that_are_hidden_or_named_anew_need_nothing),
 		TEST(test_several_imagers_unpack_a_layer_once),
 		TEST(test_tags_are_found_and_missing_ones_listed),
 		TEST(test_an_index_within_is_read_for_this_machine),

@@ -149,6 +149,45 @@ test_owner_mode_and_time_are_kept(void **state)
 	assert_int_equal(status("pipe").st_mode, S_IFIFO | 0622);
 }
 
+static bool
+is_implied(const char *name)
+{
+	char value[4];
+
+	return lgetxattr(at(name), UNPACK_IMPLIED_XATTR, value, sizeof value) == 1 && value[0] == 'y';
+}
+
+static void
+test_parents_that_are_no_members_are_marked(void **state)
+{
+	(void)state;
+	kit_tar_open(&tar, KIT_PLAIN);
+	kit_file(&tar, "implied/below/file", "f");
+	kit_file(&tar, "later/file", "f");
+	kit_dir_entry(&tar, "later");
+	kit_dir_entry(&tar, "named");
+	kit_file(&tar, "named/file", "f");
+	expect_unpacked();
+	assert_true(is_implied("implied"));
+	assert_true(is_implied("implied/below"));
+	assert_false(is_implied("later"));
+	assert_false(is_implied("named"));
+	assert_true(is_implied("")); /* there are such */
+}
+
+static void
+test_a_layer_that_names_all_is_not_marked(void **state)
+{
+	(void)state;
+	kit_tar_open(&tar, KIT_PLAIN);
+	kit_dir_entry(&tar, "named");
+	kit_file(&tar, "named/file", "f");
+	kit_file(&tar, "later/file", "f");
+	kit_dir_entry(&tar, "later");
+	expect_unpacked();
+	assert_false(is_implied(""));
+}
+
 static void
 test_whiteouts_become_devices_and_opaque_directories(void **state)
 {
@@ -433,6 +472,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_plain_gzip_and_zstd_are_read),
 		TEST(test_owner_mode_and_time_are_kept),
+		TEST(test_parents_that_are_no_members_are_marked),
+		TEST(test_a_layer_that_names_all_is_not_marked),
 		TEST(test_whiteouts_become_devices_and_opaque_directories),
 		TEST(test_a_whiteout_of_nothing_or_of_dotdot_is_refused),
 		TEST(test_hard_links_are_links_of_the_layer),
