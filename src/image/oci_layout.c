@@ -41,7 +41,7 @@ oci_layout_open(const char *path, int *ret_fd, struct err *err)
 	AUTO_FD mark = -1;
 
 	if (fd < 0)
-		return err_set_errno(err, errno, "image oci:%.300s", path);
+		return err_set_errno(err, errno, "the layout");
 	if (oci_file_open(fd, "index.json", &index, err) != 0 || oci_file_open(fd, "oci-layout", &mark, err) != 0)
 		return err_prefix(err, "%.300s is not an OCI image layout", path);
 	*ret_fd = STEAL_FD(fd);
@@ -69,24 +69,37 @@ tag_of(struct json_object *entry)
 	return oci_string(annotations, ref_name);
 }
 
-/* An entry that names no platform leaves the question to the image's configuration. */
+enum suits { SUITS_NOT, SUITS_SOME, SUITS_ALL };
+
+/* What every processor of an architecture can do goes by no variant, or by the first one that has a name. */
 static bool
+is_common(const char *variant)
+{
+	return variant[0] == '\0' ||
+		strcmp(variant, strcmp(oci_this_architecture(), "arm64") == 0 ? "v8" : "v1") == 0;
+}
+
+/* An entry that names no platform leaves the question to the image's configuration. */
+static enum suits
 suits(struct json_object *entry)
 {
 	struct json_object *platform = NULL;
 
 	if (!json_object_is_type(entry, json_type_object) ||
 		!json_object_object_get_ex(entry, "platform", &platform))
-		return true;
-	return strcmp(oci_string(platform, "os"), "linux") == 0 &&
-		strcmp(oci_string(platform, "architecture"), oci_this_architecture()) == 0;
+		return SUITS_ALL;
+	if (strcmp(oci_string(platform, "os"), "linux") != 0 ||
+		strcmp(oci_string(platform, "architecture"), oci_this_architecture()) != 0)
+		return SUITS_NOT;
+	return is_common(oci_string(platform, "variant")) ? SUITS_ALL : SUITS_SOME;
 }
 
-/* Any tag when tag is NULL. Of several the first that suits; *ret_count: how many there are at all. */
+/* Any tag when tag is NULL. Of several the first that suits best; *ret_count: how many there are at all. */
 static struct json_object *
 pick(struct json_object *list, const char *tag, size_t *ret_count)
 {
-	struct json_object *first = NULL, *suitable = NULL;
+	struct json_object *first = NULL, *best = NULL;
+	enum suits best_suits = SUITS_NOT;
 	size_t length = json_object_array_length(list);
 
 	*ret_count = 0;
@@ -98,10 +111,12 @@ pick(struct json_object *list, const char *tag, size_t *ret_count)
 		++*ret_count;
 		if (first == NULL)
 			first = entry;
-		if (suitable == NULL && suits(entry))
-			suitable = entry;
+		if (suits(entry) > best_suits) {
+			best = entry;
+			best_suits = suits(entry);
+		}
 	}
-	return suitable != NULL ? suitable : *ret_count == 1 ? first : NULL;
+	return best != NULL ? best : *ret_count == 1 ? first : NULL;
 }
 
 static void

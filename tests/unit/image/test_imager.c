@@ -377,6 +377,28 @@ test_an_index_within_is_read_for_this_machine(void **state)
 }
 
 static void
+test_what_every_processor_can_run_is_preferred(void **state)
+{
+	struct oci_descriptor special = small_image("special"), common = small_image("common"), index;
+	static const char entry[] = "{\"digest\":\"sha256:%s\",\"size\":%lld,\"platform\":{\"os\":\"linux\","
+				    "\"architecture\":\"%s\"%s}}";
+	char text[2048], first[512], second[512];
+
+	(void)state;
+	snprintf(first, sizeof first, entry, special.digest, (long long)special.size, oci_this_architecture(),
+		",\"variant\":\"v99\"");
+	snprintf(second, sizeof second, entry, common.digest, (long long)common.size, oci_this_architecture(), "");
+	snprintf(text, sizeof text, "{\"manifests\":[%s,%s]}", first, second);
+	index = kit_blob(text, strlen(text));
+	kit_index(kit_index_entry(&index, "multi"));
+	expect_done("multi", &common);
+	snprintf(text, sizeof text, "{\"manifests\":[%s]}", first);
+	index = kit_blob(text, strlen(text));
+	kit_index(kit_index_entry(&index, "multi"));
+	expect_done("multi", &special); /* there is nothing else */
+}
+
+static void
 test_images_for_others_are_refused(void **state)
 {
 	struct kit_tar layer = small_layer("a");
@@ -537,6 +559,7 @@ main(void)
 		TEST(test_several_imagers_unpack_a_layer_once),
 		TEST(test_tags_are_found_and_missing_ones_listed),
 		TEST(test_an_index_within_is_read_for_this_machine),
+		TEST(test_what_every_processor_can_run_is_preferred),
 		TEST(test_images_for_others_are_refused),
 		TEST(test_what_is_no_layout_is_said),
 		TEST(test_files_that_lead_out_or_never_end_are_not_read),
