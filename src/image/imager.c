@@ -180,7 +180,7 @@ add_frame(struct imager *im, struct err *err)
 
 	if (layer_frame_find(im->images_fd, image, &frame, err) != 0)
 		return -1;
-	if (frame.count > 0 && image->layer_count < IMAGE_LAYERS_MAX) {
+	if (frame.count > 0) {
 		image->layers = alloc_resize(image->layers, (image->layer_count + 1) * sizeof *image->layers);
 		oci_image_add_layer(image, &frame.layer);
 		im->locks[image->layer_count - 1] = -1;

@@ -4,14 +4,16 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/text.h"
+#include "image/image.h"
 #include "image/oci_layout.h"
 #include "image/unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/openat2.h>
+#include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,11 @@
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 
-#define OPAQUE_XATTR "trusted.overlay.opaque"
+/*
+ * What a search may spend, in bytes of paths, an opened directory counting as OPEN_COST: seconds, and as much memory.
+ * Layers can be made that imply millions of directories below each other; an image of such goes without a frame.
+ */
+enum { BUDGET = 64 << 20, OPEN_COST = 64 };
 
 struct frame_dir {
 	char *path; /* owned */
@@ -37,11 +43,31 @@ struct search {
 	size_t layer_count;
 	struct layer_frame *frame;
 	size_t room;
+	void *framed; /* tsearch(3) tree of the frame's paths, which belong to the frame */
+	int64_t budget;
+	int error; /* errno of what went wrong first */
 };
 
-/* What a layer has at a path, and what the layers have together. */
+/* What a layer has at a path. */
 enum presence { ABSENT, COVERED, IMPLIED, EXPLICIT };
-enum sight { SIGHT_NONE, SIGHT_IMPLIED, SIGHT_TOP, SIGHT_BELOW };
+
+/* What the layers have there together. */
+struct sight {
+	bool is_there;
+	bool is_named; /* by a layer; st is that one's */
+	bool differs; /* from what would be seen, which is only implied */
+	size_t layers; /* that were found to have it, down to the first that names it */
+	struct stat st;
+};
+
+static bool
+spend(struct search *search, size_t bytes)
+{
+	search->budget -= (int64_t)bytes;
+	if (search->budget < 0 && search->error == 0)
+		search->error = E2BIG;
+	return search->error == 0;
+}
 
 static void
 paths_add(struct paths *paths, char *path)
@@ -81,115 +107,144 @@ is_marked(int fd, const char *attribute)
 /* --- what is seen at a path --- */
 
 static enum presence
-presence_of(int fd, struct stat *ret_st)
+presence_of(struct search *search, int fd, struct stat *ret_st)
 {
-	if (fstat(fd, ret_st) != 0)
+	if (fstat(fd, ret_st) != 0) {
+		search->error = errno;
 		return COVERED;
+	}
 	return is_marked(fd, UNPACK_IMPLIED_XATTR) ? IMPLIED : EXPLICIT;
 }
 
-/* *ret_ends: whatever layers below have there is not seen. */
+/* Not to be opened: nothing of that name, or what is no directory. */
 static enum presence
-look_in_layer(int layer, const char *path, struct stat *ret_st, bool *ret_ends)
+what_else(struct search *search)
 {
-	AUTO_FREE char *part = alloc_string(path);
-	char *end = part;
-
-	*ret_ends = is_marked(layer, OPAQUE_XATTR);
-	for (;;) {
-		AUTO_FD fd = -1;
-		bool whole;
-
-		end += strcspn(end, "/");
-		whole = *end == '\0';
-		*end = '\0';
-		fd = open_dir(layer, part);
-		if (fd < 0)
-			return errno == ENOENT ? ABSENT : COVERED;
-		*ret_ends = *ret_ends || is_marked(fd, OPAQUE_XATTR);
-		if (whole)
-			return presence_of(fd, ret_st);
-		*end++ = '/';
-	}
+	if (errno == ENOENT)
+		return ABSENT;
+	if (errno != ENOTDIR && errno != ELOOP && search->error == 0)
+		search->error = errno;
+	return COVERED;
 }
 
-/* *ret_layers: how many were found to have it, down to the first that has it by itself. */
-static enum sight
-look(const struct search *search, const char *path, struct stat *ret_st, size_t *ret_layers)
+/*
+ * *ret_ends: whatever layers below have there is not seen. A directory that is implied and opaque itself hides only what
+ * is in the ones below.
+ */
+static enum presence
+look_in_layer(struct search *search, int layer, const char *path, struct stat *ret_st, bool *ret_ends)
 {
-	enum sight sight = SIGHT_NONE;
+	AUTO_FREE char *parts = alloc_string(path);
+	char *save = NULL, *part = strtok_r(parts, "/", &save);
+	AUTO_FD at = -1;
+
+	*ret_ends = false;
+	while (part != NULL) {
+		int fd = openat(at >= 0 ? at : layer, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		enum presence presence;
+
+		if (fd < 0)
+			return what_else(search);
+		cleanup_fd(&at);
+		at = fd;
+		part = strtok_r(NULL, "/", &save);
+		presence = part == NULL ? presence_of(search, at, ret_st) : ABSENT;
+		if (presence != IMPLIED && is_marked(at, "trusted.overlay.opaque"))
+			*ret_ends = true;
+		if (part == NULL || !spend(search, OPEN_COST))
+			return presence;
+	}
+	return ABSENT;
+}
+
+static bool
+is_alike(const struct stat *a, const struct stat *b)
+{
+	return a->st_uid == b->st_uid && a->st_gid == b->st_gid && a->st_mode == b->st_mode;
+}
+
+static struct sight
+look(struct search *search, const char *path)
+{
+	struct sight sight = { .is_there = false };
 	bool ends = false;
 
-	*ret_layers = 0;
-	for (size_t i = search->layer_count; i-- > 0 && !ends;) {
+	for (size_t i = search->layer_count; i-- > 0 && !ends && spend(search, OPEN_COST);) {
 		struct stat st;
-		enum presence presence = look_in_layer(search->layers[i], path, &st, &ends);
+		enum presence presence = look_in_layer(search, search->layers[i], path, &st, &ends);
 
 		if (presence == COVERED)
 			break;
 		if (presence == ABSENT)
 			continue;
-		++*ret_layers;
-		if (presence == EXPLICIT || sight == SIGHT_NONE)
-			*ret_st = st;
-		if (presence == EXPLICIT)
-			return sight == SIGHT_NONE ? SIGHT_TOP : SIGHT_BELOW;
-		sight = SIGHT_IMPLIED;
+		sight.layers++;
+		sight.is_named = presence == EXPLICIT;
+		sight.differs = sight.is_there && !is_alike(&sight.st, &st);
+		if (sight.is_named || !sight.is_there)
+			sight.st = st;
+		sight.is_there = true;
+		if (sight.is_named)
+			break;
 	}
 	return sight;
 }
 
 /* --- what the frame needs --- */
 
-static void
+static int
+compare_paths(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* False: it has that one already, or there is no room for more. */
+static bool
 frame_add(struct search *search, const char *path, const struct stat *st)
 {
 	struct layer_frame *frame = search->frame;
+	char *owned;
 
+	if (tfind(path, &search->framed, compare_paths) != NULL || !spend(search, strlen(path) + OPEN_COST))
+		return false;
 	if (frame->count == search->room) {
 		search->room = search->room * 2 + 16;
 		frame->dirs = alloc_resize(frame->dirs, search->room * sizeof *frame->dirs);
 	}
-	frame->dirs[frame->count++] = (struct frame_dir){ alloc_string(path), *st };
+	owned = alloc_string(path);
+	(void)must_alloc(tsearch(owned, &search->framed, compare_paths));
+	frame->dirs[frame->count++] = (struct frame_dir){ owned, *st };
+	return true;
 }
 
+/* Up to one that is framed, as then all above it are. */
 static void
-add_parents(struct search *search, const char *path)
+frame_add_parents(struct search *search, const char *path)
 {
 	AUTO_FREE char *part = alloc_string(path);
-	struct stat st;
-	size_t layers;
+	bool is_new = true;
 
-	for (char *slash; (slash = strrchr(part, '/')) != NULL;) {
+	for (char *slash; is_new && (slash = strrchr(part, '/')) != NULL;) {
+		struct sight sight;
+
 		*slash = '\0';
-		if (look(search, part, &st, &layers) != SIGHT_NONE)
-			frame_add(search, part, &st);
+		sight = look(search, part);
+		is_new = frame_add(search, part, &sight.st);
 	}
-}
-
-static bool
-is_plain(const struct stat *st)
-{
-	return st->st_uid == 0 && st->st_gid == 0 && (st->st_mode & 07777) == 0755;
 }
 
 /* False: no other layer shows anything at this path, so none does below it. */
 static bool
 consider(struct search *search, const char *path)
 {
-	struct stat st;
-	size_t layers;
-	enum sight sight = look(search, path, &st, &layers);
+	struct sight sight = look(search, path);
 
-	if (sight == SIGHT_BELOW && !is_plain(&st)) {
-		frame_add(search, path, &st);
-		add_parents(search, path);
-	}
-	return sight == SIGHT_TOP || sight == SIGHT_BELOW || layers > 1;
+	if (sight.is_named && sight.differs && frame_add(search, path, &sight.st))
+		frame_add_parents(search, path);
+	return sight.is_named || sight.layers > 1;
 }
 
 static int
-add_below(DIR *directory, const char *path, struct paths *todo)
+add_below(struct search *search, DIR *directory, const char *path, struct paths *todo)
 {
 	const struct dirent *entry;
 	struct stat st;
@@ -200,7 +255,7 @@ add_below(DIR *directory, const char *path, struct paths *todo)
 			continue;
 		if (fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 			return -1;
-		if (S_ISDIR(st.st_mode))
+		if (S_ISDIR(st.st_mode) && spend(search, strlen(path) + OPEN_COST))
 			paths_add(todo, alloc_format("%s%s%s", path, path[0] != '\0' ? "/" : "", entry->d_name));
 	}
 	return errno != 0 ? -1 : 0;
@@ -213,11 +268,13 @@ visit(struct search *search, int layer, const char *path, struct paths *todo)
 	AUTO_DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
 
 	if (directory == NULL)
-		return -1;
+		return errno == ENAMETOOLONG
+			? 0
+			: -1; /* only links of the layer lead there, and no path of the image */
 	fd = -1; /* the list's from now on */
 	if (path[0] != '\0' && is_marked(dirfd(directory), UNPACK_IMPLIED_XATTR) && !consider(search, path))
 		return 0;
-	return add_below(directory, path, todo);
+	return add_below(search, directory, path, todo);
 }
 
 /* One directory is open at a time, however deep they are nested. */
@@ -228,7 +285,7 @@ search_layer(struct search *search, int layer)
 	int rc = 0;
 
 	paths_add(&todo, alloc_string(""));
-	while (rc == 0 && todo.count > 0) {
+	while (rc == 0 && search->error == 0 && todo.count > 0) {
 		AUTO_FREE char *path = todo.list[--todo.count];
 
 		rc = visit(search, layer, path, &todo);
@@ -238,34 +295,19 @@ search_layer(struct search *search, int layer)
 }
 
 static int
-compare(const void *a, const void *b)
+compare_dirs(const void *a, const void *b)
 {
 	return strcmp(((const struct frame_dir *)a)->path, ((const struct frame_dir *)b)->path);
 }
 
-static void
-sort_out(struct layer_frame *frame)
-{
-	size_t kept = 0;
-
-	if (frame->count == 0)
-		return;
-	qsort(frame->dirs, frame->count, sizeof *frame->dirs, compare);
-	for (size_t i = 0; i < frame->count; i++) {
-		if (kept > 0 && strcmp(frame->dirs[kept - 1].path, frame->dirs[i].path) == 0)
-			free(frame->dirs[i].path);
-		else
-			frame->dirs[kept++] = frame->dirs[i];
-	}
-	frame->count = kept;
-}
-
+/* Hashed twice, so that no blob has that name. */
 static void
 name_it(struct layer_frame *frame)
 {
 	AUTO_FREE char *text = NULL;
 	size_t len = 0;
 	FILE *out = must_alloc(open_memstream(&text, &len));
+	char hex[TEXT_SHA256_HEX_SIZE];
 
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct stat *st = &frame->dirs[i].st;
@@ -276,7 +318,8 @@ name_it(struct layer_frame *frame)
 	}
 	if (fclose(out) != 0)
 		abort(); /* as without memory */
-	text_sha256_hex(text, len, frame->layer.digest);
+	text_sha256_hex(text, len, hex);
+	text_sha256_hex(hex, strlen(hex), frame->layer.digest);
 	frame->layer.size = -1;
 }
 
@@ -292,32 +335,50 @@ search_layers(struct search *search, int images_fd, const struct oci_image *imag
 			return -1;
 		search->layer_count++;
 	}
-	for (size_t i = 1; i < search->layer_count; i++) {
+	for (size_t i = 1; i < search->layer_count && search->error == 0; i++) {
 		if (is_marked(search->layers[i], UNPACK_IMPLIED_XATTR) &&
 			search_layer(search, search->layers[i]) != 0)
 			return -1;
 	}
-	return 0;
+	errno = search->error;
+	return search->error == 0 ? 0 : -1;
+}
+
+static void
+keep_node(void *node)
+{
+	(void)node; /* paths are the frame's */
 }
 
 int
 layer_frame_find(int images_fd, const struct oci_image *image, struct layer_frame *ret, struct err *err)
 {
-	struct search search = { .layers = alloc_zero(image->layer_count + 1, sizeof(int)), .frame = ret };
-	int rc;
+	struct search search = {
+		.layers = alloc_zero(image->layer_count + 1, sizeof(int)), .frame = ret, .budget = BUDGET
+	};
+	int rc, error;
 
 	*ret = (struct layer_frame){ .count = 0 };
 	rc = search_layers(&search, images_fd, image);
-	if (rc != 0)
-		err_set_errno(err, errno, "look for directories that layers imply");
-	sort_out(ret);
-	name_it(ret);
+	error = errno;
 	for (size_t i = 0; i < search.layer_count; i++)
 		close(search.layers[i]);
 	free(search.layers);
-	if (rc != 0)
-		layer_frame_free(ret);
-	return rc;
+	tdestroy(search.framed, keep_node);
+	if (rc == 0 && ret->count > 0 && image->layer_count >= IMAGE_LAYERS_MAX)
+		error = E2BIG;
+	else if (rc == 0) {
+		if (ret->count > 0)
+			qsort(ret->dirs, ret->count, sizeof *ret->dirs, compare_dirs);
+		name_it(ret);
+		return 0;
+	}
+	layer_frame_free(ret);
+	if (error != E2BIG)
+		return err_set_errno(err, error, "look for directories that layers imply");
+	log_warn("there is no room for directories that layers imply: in image sha256:%.12s they are root's",
+		image->digest);
+	return 0;
 }
 
 void

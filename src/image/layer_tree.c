@@ -213,6 +213,7 @@ add_whiteout(struct layer_tree *tree, int parent, const char *path, const char *
 	if (S_ISDIR(st.st_mode)) {
 		snprintf(target_path, sizeof target_path, "%.*s%s", (int)(name - path), path, target);
 		add_opaque(tree, target_path);
+		forget_implied(tree, target_path); /* made anew, and by nobody's rules but this layer's */
 	}
 	return 0;
 }

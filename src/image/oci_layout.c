@@ -87,7 +87,7 @@ suits(struct json_object *entry)
 
 	if (!json_object_is_type(entry, json_type_object) ||
 		!json_object_object_get_ex(entry, "platform", &platform))
-		return SUITS_ALL;
+		return SUITS_SOME;
 	if (strcmp(oci_string(platform, "os"), "linux") != 0 ||
 		strcmp(oci_string(platform, "architecture"), oci_this_architecture()) != 0)
 		return SUITS_NOT;

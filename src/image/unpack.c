@@ -139,6 +139,7 @@ static int
 hear_child(const struct feeder *child, int dir_fd, struct err *err)
 {
 	struct unpack_word *word = must_alloc(malloc(sizeof *word));
+	bool any_implied = false;
 	ssize_t n;
 	int rc = 0;
 
@@ -156,8 +157,9 @@ hear_child(const struct feeder *child, int dir_fd, struct err *err)
 		} else if (word->kind == UNPACK_IMPLIED) {
 			word->path[sizeof word->path - 1] = '\0';
 			rc = mark(dir_fd, word->path, UNPACK_IMPLIED_XATTR, err);
-			if (rc == 0)
+			if (rc == 0 && !any_implied)
 				rc = mark(dir_fd, "", UNPACK_IMPLIED_XATTR, err);
+			any_implied = true;
 		} else if (word->kind == UNPACK_FAILED) {
 			word->why.msg[sizeof word->why.msg - 1] = '\0';
 			rc = err_set(err, word->why.code < ERR_CODE_COUNT ? word->why.code : ERR_INVALID, "%s",

@@ -274,6 +274,7 @@ test_directories_that_a_layer_implies_are_as_those_below(void **state)
 	expect_dir(image.layers[0], "home", 0711, 0);
 	expect_dir(image.layers[0], "home/user", 0700, 1000);
 	expect_dir(image.layers[0], "named", 0750, 7);
+	expect_dir(image.layers[0], "cleared", 0700, 1000); /* only what was in it is hidden */
 	for (size_t i = 0; i < 4; i++) {
 		static const char *const without[] = { "new", "plain", "cleared/below", "tmp/file" };
 
@@ -281,6 +282,32 @@ test_directories_that_a_layer_implies_are_as_those_below(void **state)
 	}
 	image_close(&image);
 	for (size_t i = 0; i < 3; i++)
+		kit_tar_free(&layers[i]);
+}
+
+/* Each of the names costs the more the deeper it is: an image of such is made all the same, and soon. */
+static void
+test_no_layers_keep_an_imager_busy_for_long(void **state)
+{
+	char deep[4000];
+	struct kit_tar layers[2];
+	struct image image;
+
+	(void)state;
+	for (size_t i = 0; i + 2 < sizeof deep; i += 2)
+		memcpy(deep + i, "a/", 3);
+	strcat(deep, "f");
+	for (size_t i = 0; i < 2; i++) {
+		kit_tar_open(&layers[i], KIT_GZIP);
+		if (i == 0)
+			put_dir(&layers[i], "a", 0700, 1000);
+		kit_file(&layers[i], deep, i == 0 ? "0" : "1");
+		kit_tar_close(&layers[i]);
+	}
+	open_stack(layers, 2, &image);
+	assert_int_equal(image.layer_count, 2); /* what was found by then is not used in part */
+	image_close(&image);
+	for (size_t i = 0; i < 2; i++)
 		kit_tar_free(&layers[i]);
 }
 
@@ -555,6 +582,7 @@ main(void)
 		TEST(test_layers_and_settings_are_what_the_spawner_opens),
 		TEST(test_a_working_dir_that_is_not_absolute_counts_from_the_root),
 		TEST(test_directories_that_a_layer_implies_are_as_those_below),
+		TEST(test_no_layers_keep_an_imager_busy_for_long),
 		TEST(test_directories_that_are_hidden_or_named_anew_need_nothing),
 		TEST(test_several_imagers_unpack_a_layer_once),
 		TEST(test_tags_are_found_and_missing_ones_listed),
