@@ -255,7 +255,7 @@ add_below(struct search *search, DIR *directory, const char *path, struct paths 
 			continue;
 		if (fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 			return -1;
-		if (S_ISDIR(st.st_mode) && spend(search, strlen(path) + OPEN_COST))
+		if (S_ISDIR(st.st_mode) && spend(search, strlen(path) + strlen(entry->d_name) + OPEN_COST))
 			paths_add(todo, alloc_format("%s%s%s", path, path[0] != '\0' ? "/" : "", entry->d_name));
 	}
 	return errno != 0 ? -1 : 0;

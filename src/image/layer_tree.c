@@ -106,8 +106,12 @@ compare_paths(const void *a, const void *b)
 static void
 add_implied(struct layer_tree *tree, const char *path)
 {
+	char *copy = must_alloc(strdup(path));
+	char **node = must_alloc(tsearch(copy, &tree->implied, compare_paths));
+
 	tree->path_bytes += strlen(path) + 1;
-	(void)must_alloc(tsearch(must_alloc(strdup(path)), &tree->implied, compare_paths));
+	if (*node != copy)
+		free(copy);
 }
 
 static void

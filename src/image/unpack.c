@@ -120,10 +120,10 @@ feed(int blob_fd, const struct oci_descriptor *blob, int pipe_fd, struct err *er
 
 /* Set from here, because a trusted attribute takes a right that the cage does not give. */
 static int
-mark(int dir_fd, const char *path, const char *attribute, struct err *err)
+mark(int dir_fd, const char *path, const char *attribute, uint64_t resolve, struct err *err)
 {
 	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV };
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV | resolve };
 	AUTO_FD fd = (int)syscall(SYS_openat2, dir_fd, path[0] != '\0' ? path : ".", &how, sizeof how);
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
@@ -133,6 +133,15 @@ mark(int dir_fd, const char *path, const char *attribute, struct err *err)
 			"mark a directory of the layer (does the filesystem of state_dir keep extended "
 			"attributes?)");
 	return 0;
+}
+
+/* What a link leads to may be a member by its own name. */
+static int
+mark_implied(int dir_fd, const char *path, bool first, struct err *err)
+{
+	if (mark(dir_fd, path, UNPACK_IMPLIED_XATTR, RESOLVE_NO_SYMLINKS, err) != 0)
+		return -1;
+	return first ? mark(dir_fd, "", UNPACK_IMPLIED_XATTR, 0, err) : 0;
 }
 
 static int
@@ -153,12 +162,10 @@ hear_child(const struct feeder *child, int dir_fd, struct err *err)
 				"damaged, or wants more memory than it may have");
 		} else if (word->kind == UNPACK_OPAQUE) {
 			word->path[sizeof word->path - 1] = '\0';
-			rc = mark(dir_fd, word->path, "trusted.overlay.opaque", err);
+			rc = mark(dir_fd, word->path, "trusted.overlay.opaque", 0, err);
 		} else if (word->kind == UNPACK_IMPLIED) {
 			word->path[sizeof word->path - 1] = '\0';
-			rc = mark(dir_fd, word->path, UNPACK_IMPLIED_XATTR, err);
-			if (rc == 0 && !any_implied)
-				rc = mark(dir_fd, "", UNPACK_IMPLIED_XATTR, err);
+			rc = mark_implied(dir_fd, word->path, !any_implied, err);
 			any_implied = true;
 		} else if (word->kind == UNPACK_FAILED) {
 			word->why.msg[sizeof word->why.msg - 1] = '\0';

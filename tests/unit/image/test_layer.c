@@ -176,6 +176,20 @@ test_parents_that_are_no_members_are_marked(void **state)
 }
 
 static void
+test_a_member_that_a_link_led_to_before_is_not_marked(void **state)
+{
+	(void)state;
+	kit_tar_open(&tar, KIT_PLAIN);
+	kit_dir_entry(&tar, "usr");
+	kit_dir_entry(&tar, "usr/lib");
+	kit_symlink(&tar, "lib", "usr/lib");
+	kit_file(&tar, "lib/below/file", "f");
+	kit_dir_entry(&tar, "usr/lib/below");
+	expect_unpacked();
+	assert_false(is_implied("usr/lib/below"));
+}
+
+static void
 test_a_layer_that_names_all_is_not_marked(void **state)
 {
 	(void)state;
@@ -473,6 +487,7 @@ main(void)
 		TEST(test_plain_gzip_and_zstd_are_read),
 		TEST(test_owner_mode_and_time_are_kept),
 		TEST(test_parents_that_are_no_members_are_marked),
+		TEST(test_a_member_that_a_link_led_to_before_is_not_marked),
 		TEST(test_a_layer_that_names_all_is_not_marked),
 		TEST(test_whiteouts_become_devices_and_opaque_directories),
 		TEST(test_a_whiteout_of_nothing_or_of_dotdot_is_refused),
