@@ -217,6 +217,49 @@ guard_find_left_out(const struct guard *guard)
 	return NULL;
 }
 
+static int
+guard_compare(const void *path, const void *entry)
+{
+	return strcmp(path, ((const struct guard_entry *)entry)->path);
+}
+
+static bool
+guard_has_below(const struct patch_names *targets, const char *path)
+{
+	size_t len = strlen(path);
+
+	for (size_t i = 0; i < targets->count; i++)
+		if (strncmp(targets->list[i], path, len) == 0 && targets->list[i][len] == '/')
+			return true;
+	return false;
+}
+
+static bool
+guard_is_directory(const struct guard *guard, const char *path, const struct patch_names *targets)
+{
+	const struct guard_entry *entry = bsearch(
+		path, guard->list, guard->count, sizeof *guard->list, guard_compare);
+	bool was_there = entry != NULL && guard_was_there(entry);
+	bool was_directory = was_there && S_ISDIR(entry->before.st_mode);
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return was_directory;
+	if (!S_ISDIR(st.st_mode))
+		return false;
+	/* Only a file that went may have made room for others. */
+	return !was_there || was_directory || !guard_has_below(targets, path);
+}
+
+const char *
+guard_find_directory(const struct guard *guard, const struct patch_names *targets)
+{
+	for (size_t i = 0; i < targets->count; i++)
+		if (guard_is_directory(guard, targets->list[i], targets))
+			return targets->list[i];
+	return NULL;
+}
+
 void
 guard_release(struct guard *guard)
 {
@@ -247,11 +290,29 @@ guard_make_parents(const struct guard_entry *entry)
 	}
 }
 
+/* A directory that is empty now was so before, but for files that come back after it. */
+static bool
+guard_put_back_directory(const struct guard_entry *entry)
+{
+	struct stat st;
+
+	if (lstat(entry->path, &st) == 0 && S_ISDIR(st.st_mode))
+		return true;
+	unlink(entry->path);
+	guard_make_parents(entry);
+	if (mkdir(entry->path, 0700) < 0)
+		return false;
+	(void)!lchown(entry->path, entry->before.st_uid, entry->before.st_gid);
+	return chmod(entry->path, entry->before.st_mode & 07777) == 0;
+}
+
 static bool
 guard_put_back(struct guard_entry *entry)
 {
 	struct stat st;
 
+	if (S_ISDIR(entry->before.st_mode))
+		return guard_put_back_directory(entry);
 	if (entry->keep == NULL)
 		return true;
 	if (lstat(entry->path, &st) == 0 && st.st_dev == entry->before.st_dev &&
@@ -279,7 +340,7 @@ guard_roll_back(struct guard *guard)
 
 		if (guard_was_there(entry))
 			continue;
-		if (unlink(entry->path) == 0 || errno == ENOENT)
+		if (unlink(entry->path) == 0 || rmdir(entry->path) == 0 || errno == ENOENT)
 			guard_prune(entry->path, entry->base_len);
 	}
 	for (size_t i = 0; i < guard->count; i++) {
@@ -287,7 +348,7 @@ guard_roll_back(struct guard *guard)
 
 		if (guard_was_there(entry) && !guard_put_back(entry)) {
 			fprintf(stderr, "error: %s could not be put back: %s; what it was is kept as %s\n",
-				entry->path, strerror(errno), entry->keep);
+				entry->path, strerror(errno), entry->keep != NULL ? entry->keep : "nothing");
 			lost++;
 		}
 	}

@@ -38,6 +38,11 @@ int guard_take(struct guard *guard, const struct patch_names *names) MUSTCHECK;
  * out and says that all is well.
  */
 const char *guard_find_left_out(const struct guard *guard);
+/*
+ * One of the files that git says it has changed (targets, exact), which is a directory, or was one and is gone: git
+ * takes it for a submodule, does nothing to it and says that all is well. NULL: none.
+ */
+const char *guard_find_directory(const struct guard *guard, const struct patch_names *targets);
 /* The patch is applied: what was kept goes. */
 void guard_release(struct guard *guard);
 /* It is not: everything is as it was. How many files could not be put back; each of them is told on stderr. */

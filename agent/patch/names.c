@@ -197,6 +197,25 @@ patch_names_read(const char *text, size_t len, struct patch_names *ret_names)
 	names_sort(ret_names);
 }
 
+/* "ADDED<tab>REMOVED<tab>NAME", each ended by a zero byte. */
+void
+patch_names_read_numstat(const char *text, size_t len, struct patch_names *ret_names)
+{
+	const char *end = text + len;
+
+	*ret_names = (struct patch_names){ .list = NULL };
+	while (text < end) {
+		const char *stop = memchr(text, '\0', (size_t)(end - text));
+		const char *tab = stop != NULL ? memchr(text, '\t', (size_t)(stop - text)) : NULL;
+
+		tab = tab != NULL ? memchr(tab + 1, '\t', (size_t)(stop - tab - 1)) : NULL;
+		if (tab != NULL)
+			names_add(ret_names, (struct span){ tab + 1, (size_t)(stop - tab - 1) });
+		text = stop != NULL ? stop + 1 : end;
+	}
+	names_sort(ret_names);
+}
+
 void
 patch_names_fini(struct patch_names *names)
 {

@@ -16,6 +16,8 @@ struct patch_names {
 };
 
 void patch_names_read(const char *text, size_t len, struct patch_names *ret_names);
+/* Exact: the files that git says it has changed, from what its --numstat -z wrote. */
+void patch_names_read_numstat(const char *text, size_t len, struct patch_names *ret_names);
 void patch_names_fini(struct patch_names *names);
 
 #endif

@@ -25,14 +25,43 @@ struct patch {
 	int fd;
 };
 
+struct text {
+	char *at; /* NULL: empty */
+	size_t len;
+};
+
+static int
+text_map(int fd, struct text *ret_text)
+{
+	struct text text = { .at = NULL };
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -1;
+	text.len = (size_t)st.st_size;
+	if (text.len > 0)
+		text.at = mmap(NULL, text.len, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (text.at == MAP_FAILED)
+		return -1;
+	*ret_text = text;
+	return 0;
+}
+
+static void
+text_unmap(struct text *text)
+{
+	if (text->at != NULL)
+		munmap(text->at, text->len);
+	*text = (struct text){ .at = NULL };
+}
+
 /* All of stdin in a file of our own, its last line ended: a patch without that has lost only that. */
 static int
 patch_read(struct patch *patch)
 {
 	AUTO_FREE char *piece = alloc_bytes(PATCH_PIECE);
-	struct stat st;
 	char last = '\n';
-	void *text;
+	struct text text;
 	ssize_t n;
 
 	patch->fd = memfd_create("patch", MFD_CLOEXEC);
@@ -43,15 +72,10 @@ patch_read(struct patch *patch)
 		if (file_write_all(patch->fd, piece, (size_t)n) < 0)
 			return -1;
 	}
-	if (n < 0 || (last != '\n' && file_write_all(patch->fd, "\n", 1) < 0) || fstat(patch->fd, &st) < 0)
+	if (n < 0 || (last != '\n' && file_write_all(patch->fd, "\n", 1) < 0) || text_map(patch->fd, &text) < 0)
 		return -1;
-	if (st.st_size == 0)
-		return 0;
-	text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, patch->fd, 0);
-	if (text == MAP_FAILED)
-		return -1;
-	patch_names_read(text, (size_t)st.st_size, &patch->names);
-	munmap(text, (size_t)st.st_size);
+	patch_names_read(text.at, text.len, &patch->names);
+	text_unmap(&text);
 	return 0;
 }
 
@@ -66,11 +90,66 @@ patch_tell(int from, int to)
 			return;
 }
 
+/* A file that could not be taken away is a warning to git. True: told. */
+static bool
+patch_tell_kept_file(int err_fd)
+{
+	static const char warning[] = "warning: unable to unlink ";
+	struct text text;
+	bool found = false;
+
+	if (text_map(err_fd, &text) < 0)
+		return false;
+	for (size_t at = 0; at < text.len && !found;) {
+		const char *line = text.at + at, *newline = memchr(line, '\n', text.len - at);
+		size_t len = newline != NULL ? (size_t)(newline - line) : text.len - at;
+
+		found = len >= sizeof warning && memcmp(line, warning, sizeof warning - 1) == 0;
+		if (found)
+			fprintf(stderr, "error: cannot remove %.*s\n", (int)(len - sizeof warning + 1),
+				line + sizeof warning - 1);
+		at += len + 1;
+	}
+	text_unmap(&text);
+	return found;
+}
+
+static bool
+patch_tell_directory(const struct guard *guard, int out_fd)
+{
+	struct patch_names targets;
+	const char *directory;
+	struct text text;
+
+	if (text_map(out_fd, &text) < 0)
+		return false;
+	patch_names_read_numstat(text.at, text.len, &targets);
+	text_unmap(&text);
+	directory = guard_find_directory(guard, &targets);
+	if (directory != NULL)
+		fprintf(stderr, "error: %s: is a directory or a submodule\n", directory);
+	patch_names_fini(&targets);
+	return directory != NULL;
+}
+
+/* The tool says that all is well: what it has left undone all the same is told. True: nothing. */
+static bool
+patch_is_done(const struct patch *patch, const struct guard *guard, const struct patch_run *run)
+{
+	const char *left_out = guard_find_left_out(guard);
+
+	if (left_out != NULL) {
+		fprintf(stderr, "error: cannot make the directories of %s: %s\n", left_out, strerror(errno));
+		return false;
+	}
+	return !patch->tool.is_git ||
+		(!patch_tell_directory(guard, run->out_fd) && !patch_tell_kept_file(run->err_fd));
+}
+
 /* What the tool said is in *ret_run. */
 static int
 patch_apply_here(struct patch *patch, struct patch_run *ret_run)
 {
-	const char *left_out;
 	struct guard guard;
 	int code;
 
@@ -81,11 +160,8 @@ patch_apply_here(struct patch *patch, struct patch_run *ret_run)
 	}
 	ret_run->temp_dir = guard.dir;
 	code = patch_tool_run(&patch->tool, ret_run);
-	left_out = code == 0 ? guard_find_left_out(&guard) : NULL;
-	if (left_out != NULL) {
-		fprintf(stderr, "error: cannot make the directories of %s: %s\n", left_out, strerror(errno));
+	if (code == 0 && !patch_is_done(patch, &guard, ret_run))
 		code = PATCH_FAILED;
-	}
 	if (code == 0 && !patch_is_asked())
 		guard_release(&guard);
 	else
@@ -123,9 +199,10 @@ patch_run_close(struct patch_run *run)
 }
 
 static void
-patch_run_tell(struct patch_run *run)
+patch_run_tell(const struct patch_tool *tool, struct patch_run *run)
 {
-	patch_tell(run->out_fd, 1);
+	if (!tool->is_git) /* whose list of files is for us */
+		patch_tell(run->out_fd, 1);
 	patch_tell(run->err_fd, 2);
 }
 
@@ -138,16 +215,16 @@ patch_apply(struct patch *patch)
 	AUTO_FREE char *top = code != 0 && code != PATCH_STOPPED ? patch_find_top() : NULL;
 
 	if (top == NULL || chdir(top) < 0) {
-		patch_run_tell(&here);
+		patch_run_tell(&patch->tool, &here);
 		patch_run_close(&here);
 		return code;
 	}
 	again = patch_apply_here(patch, &there);
 	if (again != 0) {
-		patch_run_tell(&here);
+		patch_run_tell(&patch->tool, &here);
 		fprintf(stderr, "and from the top of the repository, %s:\n", top);
 	}
-	patch_run_tell(&there);
+	patch_run_tell(&patch->tool, &there);
 	patch_run_close(&here);
 	patch_run_close(&there);
 	return again == 0 || again == PATCH_STOPPED ? again : code;

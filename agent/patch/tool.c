@@ -71,6 +71,7 @@ tool_environment(const struct patch_tool *tool, const struct patch_run *run, str
 			env_set_text(env, *text);
 	if (run->temp_dir != NULL)
 		env_set(env, "TMPDIR", run->temp_dir);
+	env_set(env, "LC_ALL", "C"); /* its words are read, here and by the server */
 	if (!tool->is_git)
 		return;
 	env_set(env, "GIT_CONFIG_NOSYSTEM", "1");
@@ -90,7 +91,7 @@ static char *const *
 tool_arguments(const struct patch_tool *tool)
 {
 	static const char *const git[] = { "git", "-c", "apply.whitespace=warn", "-c", "apply.ignoreWhitespace=no",
-		"apply", "-p1", "-", NULL };
+		"apply", "--numstat", "-z", "--apply", "-p1", "-", NULL };
 	static const char *const gnu[] = { "patch", "-p1", "--unified", "--force", "--fuzz=0", "--binary",
 		"--no-backup-if-mismatch", "--reject-file=-", NULL };
 	static const char *const other[] = { "patch", "-p1", NULL };

@@ -273,6 +273,58 @@ def test_what_is_wrong_is_told_in_words(box, patch, error):
     assert take(box, "/srv/words")["a"] == b"x\n"
 
 
+KEEP = "--- a/keep\n+++ b/keep\n@@ -1 +1 @@\n-k\n+K\n"
+IS_DIRECTORY = "which is a directory or a submodule: only files can be patched"
+
+
+def submodule(head, old=None, new=None):
+    """What `git diff` says of a submodule s."""
+    lines = "".join(f"{sign}Subproject commit {commit * 40}\n" for sign, commit in (("-", old), ("+", new)) if commit)
+    return (f"diff --git a/s b/s\n{head}--- {'a/s' if old else '/dev/null'}\n+++ {'b/s' if new else '/dev/null'}\n"
+            f"@@ {'-1' if old else '-0,0'} {'+1' if new else '+0,0'} @@\n{lines}")
+
+
+@pytest.mark.parametrize(("tree", "patch"), [
+    ({}, submodule("new file mode 160000\nindex 0000000..1111111\n", new="1")),
+    ({"s/f": b"x\n"}, submodule("index 1111111..2222222 160000\n", "1", "2")),
+    ({"s/f": b"x\n"}, submodule("deleted file mode 160000\nindex 1111111..0000000\n", "1")),
+    ({"s/": None}, submodule("deleted file mode 160000\nindex 1111111..0000000\n", "1")),
+    ({"s/f": b"x\n"}, "--- a/s\n+++ b/s\n@@ -1 +1 @@\n-x\n+y\n"),
+    ({"s/f": b"x\n"}, "--- a/s\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"),
+    ({"s/": None}, "--- a/s\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"),
+    ({"s/f": b"x\n"}, "diff --git a/s b/b\nsimilarity index 100%\nrename from s\nrename to b\n"),
+    ({"s/f": b"x\n"}, "diff --git a/s b/b\nsimilarity index 100%\ncopy from s\ncopy to b\n")],
+    ids=["new", "changed", "deleted", "empty-deleted", "directory", "directory-deleted", "empty-directory-deleted",
+         "renamed", "copied"])
+@pytest.mark.parametrize("repo", [False, True])
+def test_what_git_takes_for_a_submodule_is_refused(box, tree, patch, repo):
+    """git says that all is well, and does nothing or makes an empty directory. A file beside it is not changed either."""
+    put(box, "/srv/sub", {"keep": b"k\n"} | {name: what for name, what in tree.items() if what is not None})
+    box.out("cd /srv/sub; " + "".join(f"mkdir {name}; " for name, what in tree.items() if what is None) + "true")
+    if repo:
+        make_repo(box, "/srv/sub")
+    listing = "find /srv/sub/* -not -path '*/.git*' -printf '%p %y %m %u'; stat -c '%i %Y' /srv/sub/keep; ls -i /srv/sub/s/f"
+    before = box.exec(listing)["stdout"]
+    done = apply(box, KEEP + patch, cwd="/srv/sub")
+    assert not done["success"] and IS_DIRECTORY in done["error"], done
+    assert "is a directory or a submodule" in done["stderr"] and done["stdout"] == ""
+    assert box.exec(listing)["stdout"] == before
+    assert box.out(LEFT) == "0\n"
+
+
+@pytest.mark.parametrize("patch", [
+    "--- a/d/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+    "diff --git a/d/x b/y\nsimilarity index 100%\nrename from d/x\nrename to y\n"], ids=["deleted", "renamed"])
+def test_a_file_that_cannot_be_removed(box, patch):
+    """git warns of it, and says that all is well."""
+    put(box, "/srv/stuck", {"d/x": b"x\n", "keep": b"k\n"})
+    box.out("useradd -m walled 2>/dev/null; chown walled /srv/stuck /srv/stuck/keep")
+    done = apply(box, KEEP + patch, cwd="/srv/stuck", user="walled")
+    assert not done["success"] and "cannot be removed: 'd/x': Permission denied" in done["error"], done
+    assert files(take(box, "/srv/stuck")) == {"d/x": b"x\n", "keep": b"k\n"}
+    assert box.out(LEFT) == "0\n"
+
+
 def test_the_words_of_gnu_patch_too(no_git):
     put(no_git, "/srv/words", {"a": b"x\n"})
     for patch, error in (("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-q\n+y\n", "the patch does not fit at a:1: "),

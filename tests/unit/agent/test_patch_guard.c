@@ -156,6 +156,69 @@ test_a_file_that_was_left_out(void **state)
 	guard_release(&place->guard);
 }
 
+static const char *
+find_directory(const struct place *place, const char *numstat, size_t len)
+{
+	struct patch_names targets;
+	const char *found;
+	static char name[64];
+
+	patch_names_read_numstat(numstat, len, &targets);
+	found = guard_find_directory(&place->guard, &targets);
+	if (found != NULL)
+		found = strncpy(name, found, sizeof name - 1);
+	patch_names_fini(&targets);
+	return found;
+}
+
+/* A file may become a directory, but then something is in it; a name that had no file never does. */
+static void
+test_directories_that_were_asked_to_be_files(void **state)
+{
+	static const char all[] = "1\t0\tf\0"
+				  "1\t0\tnew/deep/n\0"
+				  "0\t1\tswap\0"
+				  "1\t0\tswap/in";
+	static const char swap[] = "0\t1\tswap", new[] = "1\t0\tnew/deep/n";
+	struct place *place = *state;
+
+	assert_null(find_directory(place, all, sizeof all));
+	change_all();
+	assert_null(find_directory(place, all, sizeof all));
+	assert_string_equal(find_directory(place, swap, sizeof swap), "swap");
+	assert_int_equal(unlink("new/deep/n"), 0);
+	assert_int_equal(mkdir("new/deep/n", 0700), 0);
+	assert_string_equal(find_directory(place, new, sizeof new), "new/deep/n");
+	assert_int_equal(guard_roll_back(&place->guard), 0);
+	assert_int_equal(inode("new"), 0);
+}
+
+static void
+test_a_directory_comes_back(void **state)
+{
+	static const char d[] = "0\t1\td";
+	struct place *place = *state;
+	struct patch_names names;
+	struct guard guard;
+	struct stat st;
+
+	guard_release(&place->guard);
+	patch_names_read("--- a/d\n--- a/d/x\n", 17, &names);
+	assert_int_equal(guard_take(&guard, &names), 0);
+	place->guard = guard;
+	assert_string_equal(find_directory(place, d, sizeof d), "d");
+	assert_int_equal(unlink("d/x"), 0);
+	assert_int_equal(rmdir("d"), 0);
+	assert_string_equal(find_directory(place, d, sizeof d), "d");
+	put("d", "a file now");
+	assert_null(find_directory(place, d, sizeof d));
+	assert_int_equal(guard_roll_back(&place->guard), 0);
+	assert_int_not_equal(inode("d/x"), 0);
+	assert_int_equal(stat("d", &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0710);
+	patch_names_fini(&names);
+}
+
 int
 main(void)
 {
@@ -164,6 +227,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_roll_back_of_a_mode, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_release, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_file_that_was_left_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_directories_that_were_asked_to_be_files, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_directory_comes_back, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

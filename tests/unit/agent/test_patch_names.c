@@ -68,6 +68,25 @@ test_what_no_tool_takes_is_no_name(void **state)
 	check("--- a/\n+++ \n", "");
 }
 
+static void
+test_numstat(void **state)
+{
+	static const char text[] = "1\t0\tnew name\0-\t-\tb\tin\0"
+				   "0\t3\ta/gone\0junk\0"
+				   "1\tcut";
+	struct patch_names names;
+
+	(void)state;
+	patch_names_read_numstat(text, sizeof text - 1, &names);
+	assert_int_equal(names.count, 3);
+	assert_string_equal(names.list[0], "a/gone");
+	assert_string_equal(names.list[1], "b\tin");
+	assert_string_equal(names.list[2], "new name");
+	patch_names_fini(&names);
+	patch_names_read_numstat(NULL, 0, &names);
+	assert_int_equal(names.count, 0);
+}
+
 int
 main(void)
 {
@@ -75,6 +94,7 @@ main(void)
 		cmocka_unit_test(test_headers),
 		cmocka_unit_test(test_git_line_alone_names_the_file),
 		cmocka_unit_test(test_what_no_tool_takes_is_no_name),
+		cmocka_unit_test(test_numstat),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,11 @@ test_files_that_are_there_or_not(void **state)
 	tells(NULL, "error: a.txt: already exists in working directory", "makes a.txt, which is there already");
 	tells("can't find file to patch at input line 3\nPerhaps you used the wrong -p", NULL,
 		"line 3 of the patch speaks");
+	tells("", "error: lib/sub: is a directory or a submodule\n", "about lib/sub, which is a directory or a ");
+	tells("",
+		"warning: unable to unlink 'd/x': Permission denied\nerror: cannot remove 'd/x': Permission "
+		"denied\n",
+		"cannot be removed: 'd/x': Permission denied");
 }
 
 static void
