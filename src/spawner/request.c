@@ -46,6 +46,7 @@ reply_usage(struct dispatch *d, const struct box *box, uint64_t peer, uint64_t s
 	struct spawn_usage usage = { .head = { SPAWN_VERSION, SPAWN_USAGE, seq } };
 	struct cgroup_stat stat;
 
+	site_keep_dirs(d->site);
 	cgroup_box_stat(&d->site->cgroup, box->group, &stat);
 	usage.cpu_us = stat.cpu_us;
 	usage.memory_bytes = stat.memory_bytes;

@@ -19,6 +19,8 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -49,31 +51,81 @@ own_dir(int base, const char *name, mode_t mode, int *ret_fd, struct err *err)
 	return 0;
 }
 
+/* Of state_dir or run_dir. */
+static const struct {
+	const char *name;
+	mode_t mode;
+	bool in_run;
+	size_t fd; /* where in struct site */
+} own_dirs[] = {
+	{ "sandboxes", 0700, false, offsetof(struct site, sandboxes_fd) },
+	{ "trash", 0700, false, offsetof(struct site, trash_fd) },
+	{ "images", 0700, false, offsetof(struct site, images_fd) },
+	{ "sandboxes", 0711, true, offsetof(struct site, sockets_fd) },
+	{ "runtime", 0711, true, offsetof(struct site, runtimes_fd) },
+	{ "spawner", 0700, true, offsetof(struct site, memory_fd) },
+};
+
+enum { OWN_DIRS = sizeof own_dirs / sizeof *own_dirs };
+
+static const char *
+own_dir_top(const struct config *config, size_t i)
+{
+	return own_dirs[i].in_run ? config->run_dir : config->state_dir;
+}
+
+static int
+own_dir_open(const struct config *config, size_t i, bool *ret_made, int *ret_fd, struct err *err)
+{
+	const char *top = own_dir_top(config, i);
+	AUTO_FD base = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (base < 0)
+		return err_set_errno(err, errno, "%s %s", own_dirs[i].in_run ? "run_dir" : "state_dir", top);
+	*ret_made = mkdirat(base, own_dirs[i].name, own_dirs[i].mode) == 0;
+	if (own_dir(base, own_dirs[i].name, own_dirs[i].mode, ret_fd, err) != 0)
+		return err_prefix(err, "%s %s", own_dirs[i].in_run ? "run_dir" : "state_dir", top);
+	return 0;
+}
+
 static int
 open_dirs(struct site *site, struct err *err)
 {
 	const struct config *config = site->config;
-	AUTO_FD state = -1;
 	AUTO_FD run = -1;
+	bool made;
 
 	if (file_mkdirs(config->state_dir, 0755, err) != 0 || file_mkdirs(config->run_dir, 0755, err) != 0)
 		return -1;
-	state = open(config->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (state < 0)
-		return err_set_errno(err, errno, "state_dir %s", config->state_dir);
+	for (size_t i = 0; i < OWN_DIRS; i++)
+		if (own_dir_open(config, i, &made, (int *)(void *)((char *)site + own_dirs[i].fd), err) != 0)
+			return -1;
 	run = open(config->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (run < 0)
-		return err_set_errno(err, errno, "run_dir %s", config->run_dir);
-	if (own_dir(state, "sandboxes", 0700, &site->sandboxes_fd, err) != 0 ||
-		own_dir(state, "trash", 0700, &site->trash_fd, err) != 0 ||
-		own_dir(state, "images", 0700, &site->images_fd, err) != 0)
-		return err_prefix(err, "state_dir %s", config->state_dir);
-	if (own_dir(run, "sandboxes", 0711, &site->sockets_fd, err) != 0 ||
-		own_dir(run, "runtime", 0711, &site->runtimes_fd, err) != 0 ||
-		own_dir(run, "spawner", 0700, &site->memory_fd, err) != 0 ||
-		pieces_mount(run, &site->pieces_fd, err) != 0)
-		return err_prefix(err, "run_dir %s", config->run_dir);
+	if (run < 0 || pieces_mount(run, &site->pieces_fd, err) != 0)
+		return run < 0 ? err_set_errno(err, errno, "run_dir %s", config->run_dir)
+			       : err_prefix(err, "run_dir %s", config->run_dir);
 	return 0;
+}
+
+/* The new one takes the place of the old descriptor. Whoever is the one that makes it says so. */
+void
+site_keep_dirs(const struct site *site)
+{
+	for (size_t i = 0; i < OWN_DIRS; i++) {
+		int old = *(const int *)(const void *)((const char *)site + own_dirs[i].fd);
+		AUTO_FD fd = -1;
+		struct stat st;
+		struct err err;
+		bool made;
+
+		if (fstat(old, &st) != 0 || st.st_nlink > 0)
+			continue;
+		if (own_dir_open(site->config, i, &made, &fd, &err) != 0)
+			log_error("a directory was removed, and can't be made anew: %s", err.msg);
+		else if (dup3(fd, old, O_CLOEXEC) >= 0 && made)
+			log_warn("%s/%s was removed: it is made anew", own_dir_top(site->config, i),
+				own_dirs[i].name);
+	}
 }
 
 /* Mounts of ours stay ours; what the host unmounts is unmounted here too. */

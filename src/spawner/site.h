@@ -54,6 +54,11 @@ struct site {
 /* Makes the directories, a mount namespace of our own and the shared pieces. */
 int site_open(struct site *site, const struct config *config, struct err *err) MUSTCHECK;
 void site_close(struct site *site);
+/*
+ * Makes those of its directories anew that somebody has removed, for this process: each one has descriptors of its
+ * own. What was in them is lost.
+ */
+void site_keep_dirs(const struct site *site);
 
 /* First host id of the range number slot. */
 static inline uid_t

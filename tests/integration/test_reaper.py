@@ -234,6 +234,29 @@ def test_a_trash_that_somebody_removed_is_made_again(make_server, busybox):
     eventually(lambda: not (server.state_dir / "trash" / "stray").exists(), 30, "the trash is emptied")
 
 
+@pytest.mark.parametrize("top, name", [("run_dir", "sandboxes"), ("run_dir", "runtime"), ("state_dir", "sandboxes"),
+                                       ("state_dir", "trash"), ("state_dir", "images")])
+def test_directories_that_somebody_removed_are_made_again(make_server, busybox, top, name):
+    """By whoever sees it first, and said once; what was made ahead in them is not used."""
+    server = make_server(cleanup_interval_seconds=1, sandbox_blanks=4).start()
+    server.create(image=busybox).delete()
+    directory = getattr(server, top) / name
+    before = directory.stat()
+    eventually(lambda: not server.remains(), 30, lambda: f"all gone: {server.remains()} {server.log()}")
+    aside = directory.with_name("removed")
+    directory.rename(aside)  # what is being made ahead just now may still come into it
+    eventually(lambda: shutil.rmtree(aside, ignore_errors=True) or not aside.exists(), 30, "removed")
+    boxes = [server.create(image=busybox) for _ in range(6)]
+    assert [box.out("echo lives") for box in boxes] == ["lives\n"] * 6
+    after = directory.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    for box in boxes:
+        box.delete()
+    eventually(lambda: not server.remains(), 30, lambda: f"all gone: {server.remains()} {server.log()}")
+    assert [line["msg"] for line in server.log_lines() if "made anew" in line.get("msg", "")] == [
+        f"{directory} was removed: it is made anew"]
+
+
 def test_deletes_go_on_whoever_dies(make_server, busybox):
     server = make_server(workers=2).start()
     boxes = [server.create(image=busybox, wait=False) for _ in range(12)]

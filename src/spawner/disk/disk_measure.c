@@ -222,6 +222,7 @@ disk_watch_run(const struct site *site, int socket)
 
 	log_init("spawner", LOG_LEVEL_INFO);
 	do {
+		site_keep_dirs(site);
 		look(&m);
 		for (size_t i = 0; i < m.count; i++) {
 			if (m.all[i].limit > 0 && clock_boot_ms() >= m.all[i].due_ms)

@@ -264,6 +264,17 @@ on_word(const struct imager_word *word, void *arg)
 }
 
 static int
+make_places(int images_fd, struct err *err)
+{
+	static const char *const dirs[] = { "layers", "manifests", "names", "sizes", "tmp" };
+
+	for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
+		if (mkdirat(images_fd, dirs[i], 0700) != 0 && errno != EEXIST)
+			return err_set_errno(err, errno, "make images/%s", dirs[i]);
+	return 0;
+}
+
+static int
 start_imager(struct entry *entry, struct err *err)
 {
 	const struct image_cache *cache = entry->cache;
@@ -273,6 +284,9 @@ start_imager(struct entry *entry, struct err *err)
 		.name = &entry->name,
 		.known = entry->digest };
 
+	site_keep_dirs(cache->options.site);
+	if (make_places(order.images_fd, err) != 0)
+		return -1;
 	memset(&entry->file, 0, sizeof entry->file);
 	if (entry->name.form != IMAGE_REGISTRY)
 		(void)image_name_stat(&entry->name, &entry->file);
@@ -438,7 +452,6 @@ int
 image_cache_create(struct event_base *base, const struct image_cache_options *options,
 	struct image_cache **ret_cache, struct err *err)
 {
-	static const char *const dirs[] = { "layers", "manifests", "names", "sizes", "tmp" };
 	struct image_cache *cache = calloc(1, sizeof *cache);
 	int images_fd = options->site->images_fd;
 
@@ -460,10 +473,8 @@ image_cache_create(struct event_base *base, const struct image_cache_options *op
 	if (images_fd < 0)
 		return 0;
 	remove_leftovers(images_fd);
-	for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
-		if (mkdirat(images_fd, dirs[i], 0700) != 0 && errno != EEXIST)
-			return err_set_errno(err, errno, "make images/%s", dirs[i]);
-	}
+	if (make_places(images_fd, err) != 0)
+		return -1;
 	/* Only looks: what is to stay is not told yet. */
 	image_sweeper_ask(cache->sweeper, INT64_MAX);
 	return 0;

@@ -82,6 +82,13 @@ blank_make(const struct site *site, const struct blank_order *order, struct blan
 	return try_make(site, &plain, ret_blank, err);
 }
 
+bool
+blank_is_whole(const struct site *site, const struct blank *blank)
+{
+	return faccessat(site->sockets_fd, blank->order.name, F_OK, 0) == 0 &&
+		(!blank->root.made || faccessat(site->sandboxes_fd, blank->order.name, F_OK, 0) == 0);
+}
+
 void
 blank_discard(const struct site *site, struct blank *blank)
 {

@@ -31,6 +31,8 @@ struct blank {
 /* On failure everything is taken back, as far as it can be: a later sweep of strays finds the rest by its name. */
 int blank_make(const struct site *site, const struct blank_order *order, struct blank *ret_blank,
 	struct err *err) MUSTCHECK;
+/* Its directories are there. */
+bool blank_is_whole(const struct site *site, const struct blank *blank);
 void blank_discard(const struct site *site, struct blank *blank);
 
 /* Steps that one which is made at once needs, too. After enter_start: */

@@ -64,28 +64,11 @@ box_dir_open_spool(int box_fd, int *ret_fd, struct err *err)
 	return 0;
 }
 
-/* The new one takes the place of the old descriptor. */
-void
-box_dir_keep_trash(const struct site *site)
-{
-	static const char path[] = "../trash";
-	AUTO_FD fd = -1;
-	struct stat st;
-
-	if (fstat(site->trash_fd, &st) != 0 || st.st_nlink > 0)
-		return;
-	(void)mkdirat(site->sandboxes_fd, path, 0700); /* another helper may have been faster */
-	fd = openat(site->sandboxes_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && dup3(fd, site->trash_fd, O_CLOEXEC) >= 0)
-		log_warn("state_dir/trash was removed: it is made anew");
-}
-
 int
 box_dir_discard(const struct site *site, const char *name, const char *uid, struct err *err)
 {
 	char other[2 * ID_UUID_SIZE], uuid[ID_UUID_SIZE];
 
-	box_dir_keep_trash(site);
 	if (renameat(site->sandboxes_fd, name, site->trash_fd, uid) == 0 || errno == ENOENT)
 		return 0;
 	if (errno == EEXIST || errno == ENOTEMPTY) { /* an earlier life of that name is still being deleted */

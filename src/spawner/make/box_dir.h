@@ -22,8 +22,6 @@ int box_dir_fill(int box_fd, uint32_t first_id, struct err *err) MUSTCHECK;
 /* Gives it another name, which must be free (ERR_EXISTS). */
 int box_dir_rename(const struct site *site, const char *name, const char *to, struct err *err) MUSTCHECK;
 int box_dir_open_spool(int box_fd, int *ret_fd, struct err *err) MUSTCHECK;
-/* Makes the trash anew when somebody has removed it: without one nothing would ever be deleted. */
-void box_dir_keep_trash(const struct site *site);
 /* Into the trash, as uid or a name that begins so; nothing there is fine. Deleting files is slow and happens later. */
 int box_dir_discard(const struct site *site, const char *name, const char *uid, struct err *err) MUSTCHECK;
 /* Deletes what is in the trash as that uid, if anything is: for what is small, and nobody else would ask for. */

@@ -214,11 +214,11 @@ making_close(struct making *m, int rc)
 	image_close(&m->image);
 }
 
-/* One that has died is made anew, under the same name. */
+/* One that has died, or whose directories somebody has removed, is made anew, under the same name. */
 static struct blank *
 living_blank(const struct site *site, struct blank *blank)
 {
-	if (blank == NULL || enter_is_standing(&blank->child))
+	if (blank == NULL || (enter_is_standing(&blank->child) && blank_is_whole(site, blank)))
 		return blank;
 	blank_discard(site, blank);
 	return NULL;

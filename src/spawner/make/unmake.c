@@ -87,7 +87,6 @@ unmake_sweep_trash(const struct site *site, const struct unmake_share *share)
 	AUTO_DIR *list = NULL;
 	AUTO_FD fd = -1;
 
-	box_dir_keep_trash(site);
 	fd = openat(site->trash_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	list = fd >= 0 ? fdopendir(fd) : NULL;
 	if (list == NULL)

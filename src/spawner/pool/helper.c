@@ -128,6 +128,7 @@ helper_main(const struct site *site, int fd)
 			continue;
 		if (n <= 0)
 			_exit(0);
+		site_keep_dirs(site);
 		if (kind == ORDER_MAKE)
 			do_make(&life, &order->make);
 		else if (kind == ORDER_SWEEP)
