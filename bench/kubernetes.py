@@ -76,15 +76,15 @@ async def live_all(server, names, pause):
     return spent
 
 
-def show_lives(spent, ready):
+def show_lives(spent, cluster):
     began = min(times[0] for times in spent.values())
     ends = [times[2] for times in spent.values()]
     show_times("create, to the answer", [answered - asked for asked, answered, _ in spent.values()],
                max(answered for _, answered, _ in spent.values()) - began)
     show("all ready", f"{len(ends)}, {max(ends) - began:.1f} s after the first was asked for")
-    if ready:
-        late = [times[2] - ready[name] for name, times in spent.items()]
-        show("ready, after the cluster said so", f"median {median_ms(late):.1f} ms, p99 {percentile(late, 0.99):.1f} ms")
+    for step, told in (cluster.times(len(ends)) if cluster else {}).items():
+        late = [times[2] - told[name] for name, times in spent.items()]
+        show("ready, after the cluster said " + step, f"median {median_ms(late):.1f} ms, p99 {percentile(late, 0.99):.1f} ms")
 
 
 def is_empty(api):
@@ -100,7 +100,7 @@ def run_lives(server, options, cluster, pause):
     before = costs(pids)
     spent = asyncio.run(live_all(server, names, pause))
     seconds_until(lambda: False, SETTLED)
-    show_lives(spent, cluster.ready_times(len(names)) if cluster else None)
+    show_lives(spent, cluster)
     show_cpu("a create, the server's own", before, costs(pids), len(names))
     show_memory(f"server, with {len(names)} sandboxes", pids)
     before = costs(pids)

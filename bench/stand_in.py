@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A stand-in for a cluster in C, `fakek8s`, with an agent that runs nothing for each pod, and a look at when pods were ready."""
+"""A stand-in for a cluster in C, `fakek8s`, with an agent that runs nothing for each pod, and a look at when pods ran and were ready."""
 
 import contextlib
 import json
@@ -14,7 +14,8 @@ import urllib.request
 
 PODS = "/api/v1/pods?labelSelector=app%3Dsandbox&watch=true&resourceVersion=0"
 NAME = re.compile(rb'"name":"sandbox-([^"]+)"')
-READY = b'{"type":"Ready","status":"True"}'
+# What the cluster says of a pod, first the first.
+STEPS = {"runs": b'"running":{', "ready": b'{"type":"Ready","status":"True"}'}
 
 
 class StandIn:
@@ -47,16 +48,16 @@ class StandIn:
                 raise SystemExit("no stand-in for a cluster")
             time.sleep(0.02)
 
-    def ready_times(self, count):
-        """By the names of the sandboxes; time.monotonic()."""
-        told, watcher = {}, self.processes[1]
+    def times(self, count):
+        """For each of STEPS, by the names of the sandboxes: time.monotonic()."""
+        told, watcher = {step: {} for step in STEPS}, self.processes[1]
         patience = threading.Timer(30, watcher.kill)
         patience.start()
-        while len(told) < count:
+        while len(told["ready"]) < count:
             line = watcher.stdout.readline().split()
             if not line:
-                raise SystemExit(f"the stand-in says of {len(told)} pods alone that they are ready")
-            told[line[0]] = float(line[1])
+                raise SystemExit(f"the stand-in says of {len(told['ready'])} pods alone that they are ready")
+            told[line[0]][line[1]] = float(line[2])
         patience.cancel()
         return told
 
@@ -68,17 +69,18 @@ class StandIn:
                 process.stdout.close()
 
 
-def tell_ready(url):
-    """A process of its own, so that nothing else holds it up: a line for each pod, when the cluster says that it is ready."""
-    told = set()
+def tell(url):
+    """A process of its own, so that nothing else holds it up: a line for each pod and step, when the cluster says so."""
+    told = {step: set() for step in STEPS}
     with urllib.request.urlopen(url + PODS) as stream:
         print("watching", flush=True)
         for line in stream:
-            now, name = time.monotonic(), NAME.search(line)
-            if name and READY in line and name[1] not in told:
-                told.add(name[1])
-                print(name[1].decode(), now, flush=True)
+            now = time.monotonic()
+            for step, words in STEPS.items():
+                if words in line and (name := NAME.search(line)[1]) not in told[step]:
+                    told[step].add(name)
+                    print(step, name.decode(), now, flush=True)
 
 
 if __name__ == "__main__":
-    tell_ready(sys.argv[1])
+    tell(sys.argv[1])

@@ -21,7 +21,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBE_MS = 5000, PROBE_PAUSE_FIRST_MS = 20, PROBE_PAUSE_LAST_MS = 500 };
+/*
+ * Pauses grow by half: what they add to the time of a pod is at most a third of it. The patience with one question grows
+ * with them, since the first one may be lost where the network of the pod is not yet complete.
+ */
+enum {
+	PROBE_PAUSE_FIRST_MS = 2,
+	PROBE_PAUSE_LAST_MS = 500,
+	PROBE_FIRST_MS = 250,
+	PROBE_LAST_MS = 5000,
+	PROBE_PAUSES = 10 /* one question lasts as long as so many pauses, within those bounds */
+};
 
 /* --- the agent --- */
 
@@ -56,7 +66,8 @@ probe_later(struct order *order, const char *why)
 	if (order->patience_ms > 0 && order->pause_ms == PROBE_PAUSE_LAST_MS)
 		order_tell(order, err.msg, SPAWN_WAIT_WORK);
 	order_timer_set(order, order->pause_ms);
-	order->pause_ms = order->pause_ms * 2 < PROBE_PAUSE_LAST_MS ? order->pause_ms * 2 : PROBE_PAUSE_LAST_MS;
+	order->pause_ms = order->pause_ms * 3 / 2 < PROBE_PAUSE_LAST_MS ? order->pause_ms * 3 / 2
+									: PROBE_PAUSE_LAST_MS;
 }
 
 static void
@@ -71,6 +82,16 @@ on_health(const struct agent_answer *answer, void *arg)
 		probe_later(order, answer->err != NULL ? answer->err->msg : "no health in the answer");
 }
 
+static int64_t
+probe_ms(const struct order *order)
+{
+	int64_t ms = order->pause_ms * PROBE_PAUSES;
+
+	if (ms < PROBE_FIRST_MS)
+		return PROBE_FIRST_MS;
+	return ms < PROBE_LAST_MS ? ms : PROBE_LAST_MS;
+}
+
 static void
 probe(struct order *order)
 {
@@ -82,7 +103,8 @@ probe(struct order *order)
 	};
 	struct err err;
 
-	if (agent_health(order->control->agents, &target, PROBE_MS, on_health, order, &order->probe, &err) != 0)
+	if (agent_health(order->control->agents, &target, probe_ms(order), on_health, order, &order->probe, &err) !=
+		0)
 		probe_later(order, err.msg);
 }
 
@@ -95,6 +117,16 @@ probe_stop(struct order *order)
 	order->phase = ORDER_WAITING;
 }
 
+/* There is a word of its pod, such as that it is ready: no time for a pause. */
+static void
+probe_now(struct order *order)
+{
+	if (order->probe != NULL)
+		return;
+	event_del(order->timer);
+	probe(order);
+}
+
 static void
 probe_start(struct order *order, const struct pod_status *status)
 {
@@ -104,8 +136,10 @@ probe_start(struct order *order, const struct pod_status *status)
 	snprintf(endpoint, sizeof endpoint, "tcp:%s%s%s:%d", v6 ? "[" : "", status->ip, v6 ? "]" : "",
 		POD_SPEC_PORT);
 	if (order->phase == ORDER_PROBING && strcmp(endpoint, order->endpoint) == 0 &&
-		runs == (order->patience_ms > 0))
+		runs == (order->patience_ms > 0)) {
+		probe_now(order);
 		return;
+	}
 	probe_stop(order);
 	memcpy(order->endpoint, endpoint, sizeof order->endpoint);
 	order->phase = ORDER_PROBING;

@@ -268,8 +268,8 @@ pod_read_unscheduled(struct json_object *pod_status, struct pod_status *status)
 }
 
 /*
- * Without a probe of its own a container is ready as long as it runs, and its node says why it is not. What took the
- * readiness away without such a word is the control plane, which has not heard from the node.
+ * A pod's readiness is its node's to tell, with a reason, or with containers that are not ready either. What took it away
+ * from a pod whose containers stay ready, without a reason, is the control plane, which has not heard from the node.
  */
 static bool
 pod_is_lost(struct json_object *pod_status)
@@ -279,6 +279,8 @@ pod_is_lost(struct json_object *pod_status)
 
 	if (pod_condition_is(ready, "Unknown"))
 		return true;
+	if (pod_condition_is(pod_condition(pod_status, "ContainersReady"), "False"))
+		return false;
 	return pod_condition_is(ready, "False") && strncmp(reason, "Containers", strlen("Containers")) != 0 &&
 		strcmp(reason, "ReadinessGatesNotReady") != 0;
 }

@@ -181,18 +181,22 @@ class FakeCluster:
             pod["status"] = pod_status
             self.tell("MODIFIED", pod)
 
-    def run(self, name, ip=None, silent=False):
-        """Its container runs, and its agent answers unless it is silent."""
+    def new_ip(self):
+        return str(ipaddress.IPv4Address(self.subnet + next(self.net)))
+
+    def run(self, name, ip=None, silent=False, ready=True):
+        """Its container runs, and its agent answers unless it is silent. Not ready: its node says no more than that."""
         with self.changed:
             pod = self.pods[name]
             config = next(one["value"] for one in pod["spec"]["containers"][0]["env"]
                           if one["name"] == "ORCHARD_AGENT_CONFIG")
-            ip = ip or str(ipaddress.IPv4Address(self.subnet + next(self.net)))
+            ip = ip or self.new_ip()
             if not silent:
                 self.agents[name] = self.serving.start(ip, json.loads(config))
             pod["status"] = {
-                "phase": "Running", "podIP": ip, "conditions": [{"type": "Ready", "status": "True"}],
-                "containerStatuses": [{"name": "sandbox", "ready": True, "state": {"running": {"startedAt": None}}}]}
+                "phase": "Running", "podIP": ip,
+                "conditions": [{"type": one, "status": str(ready)} for one in ("ContainersReady", "Ready")],
+                "containerStatuses": [{"name": "sandbox", "ready": ready, "state": {"running": {"startedAt": None}}}]}
             self.tell("MODIFIED", pod)
 
     def pull_fails(self, name):

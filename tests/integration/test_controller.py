@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import os
+import socket
 from pathlib import Path
 
 import httpx
@@ -195,6 +196,30 @@ def test_b110_an_agent_that_stays_silent_is_told_and_then_the_sandbox_has_failed
     eventually(lambda: words in (play.get(name)["status_message"] or ""), 30, play.server.log)
     assert words in play.until(name, "failed")["status_message"]
     eventually(lambda: f"sandbox-{name}" not in play.cluster.pods, what=play.server.log)
+
+
+def test_b113_an_agent_is_asked_before_its_pod_counts_as_ready(play):
+    play.cluster.running = False
+    name = play.create(wait=False)
+    eventually(lambda: f"sandbox-{name}" in play.cluster.pods)
+    play.cluster.run(f"sandbox-{name}", ready=False)
+    assert play.until(name, "ready")["ready"]
+    play.delete(name)
+
+
+def test_b110_a_first_question_that_is_lost_does_not_use_up_the_patience(make_play):
+    play = make_play(pod_agent_timeout_seconds=3)
+    play.server.start()
+    play.cluster.running = False
+    name, ip = play.create(wait=False), play.cluster.new_ip()
+    eventually(lambda: f"sandbox-{name}" in play.cluster.pods)
+    with socket.create_server((ip, 9090)) as deaf:
+        play.cluster.run(f"sandbox-{name}", ip, silent=True)
+        lost, _ = deaf.accept()
+    with lost:
+        play.cluster.run(f"sandbox-{name}", ip)
+        play.until(name, "ready")
+    play.delete(name)
 
 
 def test_b107_an_address_that_another_pod_has_by_now_reaches_no_stranger(play):

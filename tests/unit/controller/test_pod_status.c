@@ -105,6 +105,15 @@ static const struct expected cases[] = {
 	{ .pod = POD(UP), .phase = POD_RUNNING, .words = NULL },
 	{ .pod = POD(UP "," READY("True", "")), .phase = POD_RUNNING },
 	{ .pod = POD(UP "," READY("False", "ContainersNotReady")), .phase = POD_RUNNING },
+	{ .pod = POD(UP ",'conditions':[{'type':'Ready','status':'False'},"
+			"{'type':'ContainersReady','status':'False'}]"),
+		.phase = POD_RUNNING },
+	{ .pod = POD(UP ",'conditions':[{'type':'Ready','status':'False'},"
+			"{'type':'ContainersReady','status':'True'}]"),
+		.phase = POD_LOST,
+		.reason = "NodeNotReady",
+		.words = "does not answer: n1",
+		.node_lost = true },
 	{ .pod = POD(UP "," READY("False", "")),
 		.phase = POD_LOST,
 		.reason = "NodeNotReady",
