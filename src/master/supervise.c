@@ -28,6 +28,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
+/* Of one place while its generation opens: so often it may be killed by somebody else. */
+enum { OPENING_DEATHS = 3 };
+
 struct place {
 	const struct master_role *role; /* NULL: no place */
 	uint32_t generation;
@@ -46,6 +49,7 @@ struct supervisor {
 	const struct master_timing *timing;
 	const struct config *config;
 	uint32_t opening; /* generation; 0: none */
+	const struct config *opening_config;
 	bool open_failed;
 	struct err open_err;
 	bool hopeless;
@@ -156,6 +160,7 @@ supervise_open(struct supervisor *s, uint32_t generation, const struct master_ro
 	if (s->opening != generation)
 		s->open_failed = false;
 	s->opening = generation;
+	s->opening_config = config;
 	for (uint32_t n = 1; n <= count; n++) {
 		while (next < SHM_PROCESSES && s->places[next].role != NULL)
 			next++;
@@ -192,6 +197,7 @@ void
 supervise_settle(struct supervisor *s)
 {
 	s->opening = 0;
+	s->opening_config = NULL;
 	s->open_failed = false;
 }
 
@@ -326,6 +332,14 @@ give_up_hope(struct supervisor *s, const struct place *place, const char *why)
 		child_role_name(place->role->role), place->number, why);
 }
 
+/* A generation that opens does not fail for one that somebody killed; one that does so itself says it before long. */
+static bool
+place_may_open_still(const struct supervisor *s, struct place *place, int status)
+{
+	return place_opens(s, place) && !s->open_failed && WIFSIGNALED(status) && place->kill_ms == 0 &&
+		child_complaint(&place->child) == NULL && place->deaths + 1 < OPENING_DEATHS;
+}
+
 static void
 place_died(struct supervisor *s, struct place *place, int status)
 {
@@ -338,7 +352,7 @@ place_died(struct supervisor *s, struct place *place, int status)
 	child_listen(&place->child);
 	why = child_complaint(&place->child) != NULL ? child_complaint(&place->child) : cause;
 	bury(s, place->child.ref);
-	if (place->leaving || place_opens(s, place)) {
+	if (place->leaving || (place_opens(s, place) && !place_may_open_still(s, place, status))) {
 		if (!place->leaving)
 			open_failed(s, place, why);
 		place_free(place);
@@ -410,7 +424,7 @@ place_run(struct supervisor *s, struct place *place, int64_t now)
 	if (place->child.pid == 0) {
 		if (now < place->fill_ms || s->hopeless)
 			return;
-		if (place_fill(s, place, s->config, &err) < 0) {
+		if (place_fill(s, place, place_opens(s, place) ? s->opening_config : s->config, &err) < 0) {
 			log_error("%s", err.msg);
 			place_pause(s, place, 0);
 		}

@@ -4,8 +4,9 @@
  * A place belongs to a generation (one configuration). Its process dies: the others
  * are told through the scoreboard, its locks pass on, and another one is started,
  * after a pause if it did not live long. A generation opens as a whole: until all
- * its processes have said READY, the death of one is the failure of all. The
- * spawner's place outlives generations.
+ * its processes have said READY, the fault of one is the failure of all. One that a
+ * signal killed is no fault yet: it is replaced, but only so often. The spawner's
+ * place outlives generations.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef ORCHARD_MASTER_SUPERVISE_H

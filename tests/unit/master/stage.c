@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/config.h"
+#include "ipc/shm.h"
 #include "master/role.h"
 
 #include <setjmp.h>
@@ -52,6 +53,14 @@ actor_plays(const char *part, const char *name)
 	return strcmp(part, name) == 0;
 }
 
+static bool
+actor_is_first(const struct role_env *env)
+{
+	struct proc_info info;
+
+	return scoreboard_info(shm_scoreboard(env->shm), env->self.slot, &info) && info.restarts == 0;
+}
+
 static int
 actor_work(struct role_env *env, const char *role, bool stubborn)
 {
@@ -95,10 +104,11 @@ actor_main(struct role_env *env, const char *role)
 	snprintf(path, sizeof path, "%s/%s", actor_dir, role);
 	if (file_read_at(AT_FDCWD, path, 32, &part, &len, &err) < 0)
 		return ROLE_EXIT_FAILED;
-	if (actor_plays(part, "good") || actor_plays(part, "stubborn"))
+	if (actor_plays(part, "good") || (actor_plays(part, "crash once") && !actor_is_first(env)) ||
+		actor_plays(part, "stubborn"))
 		return actor_work(env, role, actor_plays(part, "stubborn"));
 	actor_says(role, part, env);
-	if (actor_plays(part, "crash"))
+	if (actor_plays(part, "crash") || actor_plays(part, "crash once"))
 		raise(SIGKILL);
 	if (actor_plays(part, "hang"))
 		return read(env->alive_fd, path, 1) == 0 ? ROLE_EXIT_OK : ROLE_EXIT_FAILED;

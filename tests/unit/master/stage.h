@@ -34,7 +34,8 @@ struct stage {
 
 /*
  * Parts: "good" (ready, leaves when told), "fail" (role_failed, status 1), "hopeless"
- * (role_failed, status 2), "crash" (KILLs itself before READY), "hang" (never READY),
+ * (role_failed, status 2), "crash" (KILLs itself before READY), "crash once"
+ * (the same, but who takes its place is good), "hang" (never READY),
  * "brief" (READY, then status 1 at once), "stubborn" (READY, hears nothing).
  */
 int stage_setup(void **state); /* fresh directory and port; every role "good", one worker */

@@ -142,8 +142,27 @@ test_hopeless_new_worker_keeps_the_old_one(void **state)
 }
 
 static void
+test_new_worker_that_is_killed_once_is_replaced_with_the_new_settings(void **state)
+{
+	struct stage *s = *state;
+
+	s->timing.pause_first = 10;
+	stage_start(s);
+	stage_expect_log(s, "\"ready: ");
+	stage_part(s, "worker", "crash once");
+	stage_config(s, "workers = 1\nmax_waiters = 7");
+	stage_signal(s, SIGHUP);
+	stage_expect(s, "crash once waiters=7 ", NULL);
+	stage_expect(s, "ready waiters=7 ", NULL);
+	stage_expect_log(s, "ready, reloaded");
+	stage_signal(s, SIGTERM);
+	assert_int_equal(stage_wait(s), 0);
+}
+
+static void
 test_crashing_new_worker_keeps_the_old_one(void **state)
 {
+	((struct stage *)*state)->timing.pause_first = 10;
 	reload_with(*state, "crash", "worker 1 was killed by signal 9");
 }
 
@@ -252,6 +271,7 @@ main(void)
 		STAGE_TEST(test_failing_new_worker_keeps_the_old_one),
 		STAGE_TEST(test_hopeless_new_worker_keeps_the_old_one),
 		STAGE_TEST(test_crashing_new_worker_keeps_the_old_one),
+		STAGE_TEST(test_new_worker_that_is_killed_once_is_replaced_with_the_new_settings),
 		STAGE_TEST(test_hanging_new_worker_keeps_the_old_one),
 		STAGE_TEST(test_old_generation_that_never_drains_is_killed),
 		cmocka_unit_test_setup_teardown(

@@ -148,8 +148,32 @@ test_hopeless_role_fails_the_start(void **state)
 static void
 test_crashing_role_fails_the_start(void **state)
 {
-	stage_part(*state, "worker", "crash");
-	assert_start_fails(*state, "worker 1 was killed by signal 9");
+	struct stage *s = *state;
+
+	s->timing.pause_first = 10;
+	stage_part(s, "worker", "crash");
+	assert_start_fails(s, "the server stops: worker 1 was killed by signal 9");
+	for (int i = 0; i < 3; i++)
+		stage_expect(s, "crash", NULL);
+	assert_false(stage_hears(s, "crash", 0));
+}
+
+static void
+test_role_that_is_killed_once_does_not_fail_the_start(void **state)
+{
+	static const char *const roles[] = { "worker", "reaper", "spawner" };
+	struct stage *s = *state;
+
+	s->timing.pause_first = 10;
+	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+		stage_part(s, roles[i], "crash once");
+	stage_start(s);
+	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+		stage_expect(s, " crash once ", NULL);
+	stage_expect_log(s, "\"ready: ");
+	assert_int_equal(stage_connect(s), 0);
+	stage_signal(s, SIGTERM);
+	assert_int_equal(stage_wait(s), 0);
 }
 
 static void
@@ -274,6 +298,7 @@ main(void)
 		STAGE_TEST(test_failing_role_fails_the_start_in_its_own_words),
 		STAGE_TEST(test_hopeless_role_fails_the_start),
 		STAGE_TEST(test_crashing_role_fails_the_start),
+		STAGE_TEST(test_role_that_is_killed_once_does_not_fail_the_start),
 		STAGE_TEST(test_hanging_role_fails_the_start),
 		STAGE_TEST(test_term_during_the_start_ends_it),
 		STAGE_TEST(test_second_server_is_refused_and_named),
