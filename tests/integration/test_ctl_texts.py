@@ -91,9 +91,9 @@ def test_the_man_page_is_clean_and_whole(ctl):
             env=ctl.env | {"MANWIDTH": "100"})
         assert (done.returncode, done.stderr) == (0, ""), done
         assert "EXIT STATUS" in done.stdout and "orchardctl exec [OPTION]" in done.stdout
-    names = ctl.out("--help").split("commands:\n")[1].split("\n\n")[0].splitlines()
-    for line in names:
-        assert f"\n.SS {line.split()[0]}\n" in page
+    groups = ctl.out("--help").split("\noptions of")[0].split(":\n")[1:]
+    names = [line.split()[0] for group in groups for line in group.splitlines() if line.startswith("  ")]
+    assert names == [line.split()[1] for line in page.splitlines() if line.startswith(".SS ")]
 
 
 def test_colours_are_for_terminals_only(ctl, box):

@@ -64,6 +64,7 @@ struct option_spec {
 struct ctl;
 
 struct command {
+	const char *group; /* that begins with it, in --help; NULL: it belongs to the one before */
 	const char *name;
 	const char *words; /* after the options: "SANDBOX [--] COMMAND..." */
 	const char *summary; /* half a line */

@@ -1,4 +1,4 @@
-/* command_table.c - every command: what it is called, takes, does, and how it is used. */
+/* command_table.c - every command, by groups and use: what it is called, takes, does, and how it is used. */
 /* SPDX-License-Identifier: MIT */
 #include "orchardctl/command.h"
 #include "orchardctl/commands/commands.h"
@@ -18,6 +18,7 @@
 
 const struct command command_table[] = {
 	{
+		.group = "sandboxes",
 		.name = "run",
 		.words = "[OPTION]... IMAGE [--] COMMAND [ARGUMENT]...",
 		.summary = "run a command in a sandbox of its own",
@@ -86,6 +87,34 @@ const struct command command_table[] = {
 		.word_kind = WORD_THINGS,
 	},
 	{
+		.name = "update",
+		.words = "SANDBOX... OPTION...",
+		.summary = "change labels and life of sandboxes",
+		.about = "Changes what is named and leaves the rest.\n",
+		.examples = "orchardctl update x1 --ttl 4h\n"
+			    "orchardctl update x1 x2 --label run=8 --remove-label old --idle-timeout 10m\n",
+		.options = OPTIONS({ "label", 'l', "NAME=VALUE", "add or change a label; may be repeated", NULL },
+			{ "remove-label", OPT_REMOVE_LABEL, "NAME", "take a label away; may be repeated", NULL },
+			{ "ttl", OPT_TTL, "TIME", "it is removed after this time from now on", NULL },
+			{ "idle-timeout", OPT_IDLE, "TIME", "it is removed after this time without use; 0: never",
+				NULL }),
+		.run = cmd_update,
+		.word_kind = WORD_SANDBOXES,
+	},
+	{
+		.name = "heartbeat",
+		.words = "[OPTION]... SANDBOX...",
+		.summary = "say that sandboxes are still needed",
+		.about = "After its first heartbeat a sandbox is removed when for some time (180 s, as the server "
+			 "is set) there is\n"
+			 "neither another one nor use of it. With --every it goes on until it is interrupted.\n",
+		.examples = "orchardctl heartbeat x1\n"
+			    "orchardctl heartbeat x1 x2 --every 60s &\n",
+		.options = OPTIONS({ "every", OPT_EVERY, "TIME", "again and again", NULL }),
+		.run = cmd_heartbeat,
+		.word_kind = WORD_SANDBOXES,
+	},
+	{
 		.name = "rm",
 		.words = "[OPTION]... SANDBOX... | --label NAME=VALUE | --all",
 		.summary = "remove sandboxes",
@@ -102,6 +131,7 @@ const struct command command_table[] = {
 		.word_kind = WORD_SANDBOXES,
 	},
 	{
+		.group = "commands and files in them",
 		.name = "exec",
 		.words = "[OPTION]... SANDBOX [--] COMMAND [ARGUMENT]...",
 		.summary = "run a command in a sandbox",
@@ -124,6 +154,88 @@ const struct command command_table[] = {
 		.options = OPTIONS(SPEC_EXEC_OPTIONS),
 		.run = cmd_exec,
 		.word_kind = WORD_PROGRAM,
+	},
+	{
+		.name = "shell",
+		.words = "[OPTION]... SANDBOX [--] [COMMAND [ARGUMENT]...]",
+		.summary = "a shell in a sandbox, at this terminal",
+		.about = "Opens the user's shell, or COMMAND, at a terminal of the sandbox and shows it here: "
+			 "keys, signals "
+			 "and the\n"
+			 "window's size go there. A connection that breaks is made anew, and the session goes on "
+			 "where it was.\n"
+			 "\n"
+			 "At the beginning of a line:\n"
+			 "  ~.   ends the session\n"
+			 "  ~d   leaves it running, and tells how to come back\n"
+			 "  ~^Z  suspends orchardctl\n"
+			 "  ~~   sends one ~\n"
+			 "  ~?   tells these\n"
+			 "\n"
+			 "The exit status is the program's.\n",
+		.examples = "orchardctl shell x1\n"
+			    "orchardctl shell x1 -w /srv -e LEVEL=debug -- python3\n"
+			    "orchardctl shell x1 --attach 0b0e7a52-6f3c-4c5b-9d0a-6f1f0a5d1c77\n",
+		.options = OPTIONS({ "cwd", 'w', "DIR", "where it starts", NULL },
+			{ "env", 'e', "NAME[=VALUE]", "a variable more; without a value: as it is here", NULL },
+			{ "user", 'u', "USER", "another user of the sandbox, by name or number", NULL },
+			{ "login-shell", OPT_LOGIN_SHELL, NULL, "a login shell, with all its start files", NULL },
+			{ "attach", OPT_ATTACH, "SESSION", "go on with a session that was left", NULL },
+			{ "reconnect", OPT_RECONNECT, "TIME",
+				"how long to try after the connection broke; default 5m", NULL }),
+		.run = cmd_shell,
+		.word_kind = WORD_PROGRAM,
+	},
+	{
+		.name = "cp",
+		.words = "[OPTION]... FROM TO",
+		.summary = "copy files and directories into and out of sandboxes",
+		.about = "One of FROM and TO is SANDBOX:PATH, the other is here; a relative PATH counts from the "
+			 "sandbox's "
+			 "directory.\n"
+			 "\n"
+			 "Into a directory that is there, or a TO that ends with a slash, things are copied under "
+			 "their own "
+			 "names;\n"
+			 "else TO is the new name. DIR/. stands for what is in a directory. A - is stdin or "
+			 "stdout: the bytes "
+			 "of a\n"
+			 "file, or tar for a directory (and for a TO that is one).\n"
+			 "\n"
+			 "What is copied out is there whole or not at all; into a sandbox that goes for each file. "
+			 "Links are "
+			 "copied as\n"
+			 "links. What comes out of a sandbox belongs to you; owners, set-id bits and devices are "
+			 "not "
+			 "taken over.\n",
+		.examples = "orchardctl cp notes.txt x1:/srv/\n"
+			    "orchardctl cp x1:/srv/results ./results\n"
+			    "orchardctl cp project/. x1:/srv/project\n"
+			    "orchardctl cp x1:/var/log/app.log - | grep error\n"
+			    "orchardctl cp a:/data - | orchardctl cp - b:/data/\n",
+		.options = OPTIONS({ "user", 'u', "USER", "with the rights of this user of the sandbox", NULL },
+			{ "any-links", OPT_ANY_LINKS, NULL, "into: links that lead out of the directory, too",
+				NULL },
+			{ "skip-unreadable", OPT_SKIP_UNREADABLE, NULL, "out: leave out what may not be read",
+				NULL }),
+		.run = cmd_cp,
+		.word_kind = WORD_PATHS,
+	},
+	{
+		.name = "patch",
+		.words = "[OPTION]... SANDBOX [FILE]",
+		.summary = "apply a patch, whole or not at all",
+		.about = "Applies a patch, as git diff and diff -u write it, from a file or from stdin. If any of "
+			 "it does not\n"
+			 "fit, nothing changes and the exit status is 1.\n",
+		.examples = "orchardctl patch x1 fix.diff --cwd /srv/project\n"
+			    "git diff | orchardctl patch x1 -w /srv/project\n",
+		.options = OPTIONS({ "cwd", 'w', "DIR", "where its names count from", NULL },
+			{ "user", 'u', "USER", "name or number; else the image's", NULL },
+			{ "timeout", OPT_TIMEOUT, "TIME", "then it is taken back; default 30s", NULL },
+			{ "lane", OPT_LANE, "NAME", "beside the commands of other lanes", NULL }),
+		.run = cmd_patch,
+		.word_kind = WORD_PATCH,
 	},
 	{
 		.name = "jobs",
@@ -153,16 +265,6 @@ const struct command command_table[] = {
 		.word_kind = WORD_THING,
 	},
 	{
-		.name = "cancel",
-		.words = "JOB...",
-		.summary = "end commands",
-		.about = "Ends jobs, with everything they started. One that has ended stays as it is.\n",
-		.examples = "orchardctl cancel 0b0e7a52-6f3c-4c5b-9d0a-6f1f0a5d1c77\n"
-			    "orchardctl jobs x1 -q | xargs orchardctl cancel\n",
-		.run = cmd_cancel,
-		.word_kind = WORD_JOBS,
-	},
-	{
 		.name = "wait",
 		.words = "[OPTION]... JOB|SANDBOX...",
 		.summary = "wait until a command has ended, or a sandbox is ready",
@@ -177,48 +279,35 @@ const struct command command_table[] = {
 		.word_kind = WORD_THINGS,
 	},
 	{
-		.name = "patch",
-		.words = "[OPTION]... SANDBOX [FILE]",
-		.summary = "apply a patch, whole or not at all",
-		.about = "Applies a patch, as git diff and diff -u write it, from a file or from stdin. If any of "
-			 "it does not\n"
-			 "fit, nothing changes and the exit status is 1.\n",
-		.examples = "orchardctl patch x1 fix.diff --cwd /srv/project\n"
-			    "git diff | orchardctl patch x1 -w /srv/project\n",
-		.options = OPTIONS({ "cwd", 'w', "DIR", "where its names count from", NULL },
-			{ "user", 'u', "USER", "name or number; else the image's", NULL },
-			{ "timeout", OPT_TIMEOUT, "TIME", "then it is taken back; default 30s", NULL },
-			{ "lane", OPT_LANE, "NAME", "beside the commands of other lanes", NULL }),
-		.run = cmd_patch,
-		.word_kind = WORD_PATCH,
+		.name = "cancel",
+		.words = "JOB...",
+		.summary = "end commands",
+		.about = "Ends jobs, with everything they started. One that has ended stays as it is.\n",
+		.examples = "orchardctl cancel 0b0e7a52-6f3c-4c5b-9d0a-6f1f0a5d1c77\n"
+			    "orchardctl jobs x1 -q | xargs orchardctl cancel\n",
+		.run = cmd_cancel,
+		.word_kind = WORD_JOBS,
 	},
 	{
-		.name = "heartbeat",
-		.words = "[OPTION]... SANDBOX...",
-		.summary = "say that sandboxes are still needed",
-		.about = "After its first heartbeat a sandbox is removed when for some time (180 s, as the server "
-			 "is set) there is\n"
-			 "neither another one nor use of it. With --every it goes on until it is interrupted.\n",
-		.examples = "orchardctl heartbeat x1\n"
-			    "orchardctl heartbeat x1 x2 --every 60s &\n",
-		.options = OPTIONS({ "every", OPT_EVERY, "TIME", "again and again", NULL }),
-		.run = cmd_heartbeat,
-		.word_kind = WORD_SANDBOXES,
-	},
-	{
-		.name = "update",
-		.words = "SANDBOX... OPTION...",
-		.summary = "change labels and life of sandboxes",
-		.about = "Changes what is named and leaves the rest.\n",
-		.examples = "orchardctl update x1 --ttl 4h\n"
-			    "orchardctl update x1 x2 --label run=8 --remove-label old --idle-timeout 10m\n",
-		.options = OPTIONS({ "label", 'l', "NAME=VALUE", "add or change a label; may be repeated", NULL },
-			{ "remove-label", OPT_REMOVE_LABEL, "NAME", "take a label away; may be repeated", NULL },
-			{ "ttl", OPT_TTL, "TIME", "it is removed after this time from now on", NULL },
-			{ "idle-timeout", OPT_IDLE, "TIME", "it is removed after this time without use; 0: never",
-				NULL }),
-		.run = cmd_update,
-		.word_kind = WORD_SANDBOXES,
+		.group = "the server",
+		.name = "top",
+		.words = "[OPTION]...",
+		.summary = "what sandboxes use, live",
+		.about = "Shows processors, memory, processes and disk of sandboxes, at most the 200 newest, again "
+			 "and again "
+			 "until it\n"
+			 "is interrupted. CPU % counts in processors: 200 are two. What a host can't tell is -.\n"
+			 "Without a terminal, or with -o, each look is a table of its own; json is one line for "
+			 "each.\n",
+		.examples = "orchardctl top\n"
+			    "orchardctl top --label run=7 --sort memory\n"
+			    "orchardctl top -n 1 -o json | jq '.[].memory_bytes'\n",
+		.options = OPTIONS({ "label", 'l', "NAME=VALUE", "only those with this label", NULL },
+			{ "sort", OPT_SORT, "BY", "cpu (default), memory, disk, pids or name",
+				"cpu memory disk pids name" },
+			{ "interval", OPT_INTERVAL, "TIME", "how often to look; default 2s", NULL },
+			{ "count", 'n', "NUMBER", "end after so many tables", NULL }),
+		.run = cmd_top,
 	},
 	{
 		.name = "resources",
@@ -231,6 +320,41 @@ const struct command command_table[] = {
 		.run = cmd_resources,
 	},
 	{
+		.name = "doctor",
+		.words = "[OPTION]...",
+		.summary = "what does not work, and what mends it",
+		.about = "Looks at the configuration here, at the server, its driver, isolation and processes. "
+			 "When the server is on "
+			 "this\nhost also at its settings, and at what these want: the kernel, cgroups and images; "
+			 "or a cluster and the "
+			 "rights\nthere; and Redis. Each line is ok, warn or FAIL, with the command that mends it "
+			 "below; the exit status is "
+			 "1 when\nsomething failed. With -q only what is not ok.\n",
+		.examples = "orchardctl doctor\n"
+			    "orchardctl doctor --try\n"
+			    "kubectl -n orchard exec statefulset/orchard -- orchardctl doctor --host\n"
+			    "orchardctl doctor -o json | jq '.[] | select(.result == \"fail\")'\n",
+		.options = OPTIONS(
+			{ "try", OPT_TRY, NULL, "also make a sandbox, run a command in it, and remove it", NULL },
+			{ "host", OPT_HOST, NULL, "look at this host even if the server seems to be elsewhere",
+				NULL },
+			{ "no-host", OPT_NO_HOST, NULL, "do not look at this host, as at this end of a tunnel",
+				NULL },
+			{ "conf", 'c', "FILE", "the server's settings; default the one orchardd reads", NULL }),
+		.run = cmd_doctor,
+	},
+	{
+		.name = "version",
+		.words = "[--client]",
+		.summary = "versions of orchardctl and the server",
+		.about = "Prints the version of orchardctl, and of the server.\n",
+		.examples = "orchardctl version\n"
+			    "orchardctl version --client -q\n",
+		.options = OPTIONS({ "client", OPT_CLIENT, NULL, "orchardctl only; asks no server", NULL }),
+		.run = cmd_version,
+	},
+	{
+		.group = "orchardctl itself",
 		.name = "config",
 		.words = "VERB [NAME] [OPTION]...",
 		.summary = "which servers there are, and which is used",
@@ -303,126 +427,6 @@ const struct command command_table[] = {
 		.examples = "orchardctl man | man -l -\n",
 		.run = cmd_man,
 		.hidden = true,
-	},
-	{
-		.name = "version",
-		.words = "[--client]",
-		.summary = "versions of orchardctl and the server",
-		.about = "Prints the version of orchardctl, and of the server.\n",
-		.examples = "orchardctl version\n"
-			    "orchardctl version --client -q\n",
-		.options = OPTIONS({ "client", OPT_CLIENT, NULL, "orchardctl only; asks no server", NULL }),
-		.run = cmd_version,
-	},
-	{
-		.name = "shell",
-		.words = "[OPTION]... SANDBOX [--] [COMMAND [ARGUMENT]...]",
-		.summary = "a shell in a sandbox, at this terminal",
-		.about = "Opens the user's shell, or COMMAND, at a terminal of the sandbox and shows it here: "
-			 "keys, signals "
-			 "and the\n"
-			 "window's size go there. A connection that breaks is made anew, and the session goes on "
-			 "where it was.\n"
-			 "\n"
-			 "At the beginning of a line:\n"
-			 "  ~.   ends the session\n"
-			 "  ~d   leaves it running, and tells how to come back\n"
-			 "  ~^Z  suspends orchardctl\n"
-			 "  ~~   sends one ~\n"
-			 "  ~?   tells these\n"
-			 "\n"
-			 "The exit status is the program's.\n",
-		.examples = "orchardctl shell x1\n"
-			    "orchardctl shell x1 -w /srv -e LEVEL=debug -- python3\n"
-			    "orchardctl shell x1 --attach 0b0e7a52-6f3c-4c5b-9d0a-6f1f0a5d1c77\n",
-		.options = OPTIONS({ "cwd", 'w', "DIR", "where it starts", NULL },
-			{ "env", 'e', "NAME[=VALUE]", "a variable more; without a value: as it is here", NULL },
-			{ "user", 'u', "USER", "another user of the sandbox, by name or number", NULL },
-			{ "login-shell", OPT_LOGIN_SHELL, NULL, "a login shell, with all its start files", NULL },
-			{ "attach", OPT_ATTACH, "SESSION", "go on with a session that was left", NULL },
-			{ "reconnect", OPT_RECONNECT, "TIME",
-				"how long to try after the connection broke; default 5m", NULL }),
-		.run = cmd_shell,
-		.word_kind = WORD_PROGRAM,
-	},
-	{
-		.name = "cp",
-		.words = "[OPTION]... FROM TO",
-		.summary = "copy files and directories into and out of sandboxes",
-		.about = "One of FROM and TO is SANDBOX:PATH, the other is here; a relative PATH counts from the "
-			 "sandbox's "
-			 "directory.\n"
-			 "\n"
-			 "Into a directory that is there, or a TO that ends with a slash, things are copied under "
-			 "their own "
-			 "names;\n"
-			 "else TO is the new name. DIR/. stands for what is in a directory. A - is stdin or "
-			 "stdout: the bytes "
-			 "of a\n"
-			 "file, or tar for a directory (and for a TO that is one).\n"
-			 "\n"
-			 "What is copied out is there whole or not at all; into a sandbox that goes for each file. "
-			 "Links are "
-			 "copied as\n"
-			 "links. What comes out of a sandbox belongs to you; owners, set-id bits and devices are "
-			 "not "
-			 "taken over.\n",
-		.examples = "orchardctl cp notes.txt x1:/srv/\n"
-			    "orchardctl cp x1:/srv/results ./results\n"
-			    "orchardctl cp project/. x1:/srv/project\n"
-			    "orchardctl cp x1:/var/log/app.log - | grep error\n"
-			    "orchardctl cp a:/data - | orchardctl cp - b:/data/\n",
-		.options = OPTIONS({ "user", 'u', "USER", "with the rights of this user of the sandbox", NULL },
-			{ "any-links", OPT_ANY_LINKS, NULL, "into: links that lead out of the directory, too",
-				NULL },
-			{ "skip-unreadable", OPT_SKIP_UNREADABLE, NULL, "out: leave out what may not be read",
-				NULL }),
-		.run = cmd_cp,
-		.word_kind = WORD_PATHS,
-	},
-	{
-		.name = "top",
-		.words = "[OPTION]...",
-		.summary = "what sandboxes use, live",
-		.about = "Shows processors, memory, processes and disk of sandboxes, at most the 200 newest, again "
-			 "and again "
-			 "until it\n"
-			 "is interrupted. CPU % counts in processors: 200 are two. What a host can't tell is -.\n"
-			 "Without a terminal, or with -o, each look is a table of its own; json is one line for "
-			 "each.\n",
-		.examples = "orchardctl top\n"
-			    "orchardctl top --label run=7 --sort memory\n"
-			    "orchardctl top -n 1 -o json | jq '.[].memory_bytes'\n",
-		.options = OPTIONS({ "label", 'l', "NAME=VALUE", "only those with this label", NULL },
-			{ "sort", OPT_SORT, "BY", "cpu (default), memory, disk, pids or name",
-				"cpu memory disk pids name" },
-			{ "interval", OPT_INTERVAL, "TIME", "how often to look; default 2s", NULL },
-			{ "count", 'n', "NUMBER", "end after so many tables", NULL }),
-		.run = cmd_top,
-	},
-	{
-		.name = "doctor",
-		.words = "[OPTION]...",
-		.summary = "what does not work, and what mends it",
-		.about = "Looks at the configuration here, at the server, its driver, isolation and processes. "
-			 "When the server is on "
-			 "this\nhost also at its settings, and at what these want: the kernel, cgroups and images; "
-			 "or a cluster and the "
-			 "rights\nthere; and Redis. Each line is ok, warn or FAIL, with the command that mends it "
-			 "below; the exit status is "
-			 "1 when\nsomething failed. With -q only what is not ok.\n",
-		.examples = "orchardctl doctor\n"
-			    "orchardctl doctor --try\n"
-			    "kubectl -n orchard exec statefulset/orchard -- orchardctl doctor --host\n"
-			    "orchardctl doctor -o json | jq '.[] | select(.result == \"fail\")'\n",
-		.options = OPTIONS(
-			{ "try", OPT_TRY, NULL, "also make a sandbox, run a command in it, and remove it", NULL },
-			{ "host", OPT_HOST, NULL, "look at this host even if the server seems to be elsewhere",
-				NULL },
-			{ "no-host", OPT_NO_HOST, NULL, "do not look at this host, as at this end of a tunnel",
-				NULL },
-			{ "conf", 'c', "FILE", "the server's settings; default the one orchardd reads", NULL }),
-		.run = cmd_doctor,
 	},
 	{ .name = NULL },
 };

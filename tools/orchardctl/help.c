@@ -73,10 +73,13 @@ static void
 print_all(void)
 {
 	puts("orchardctl - sandboxes of an Orchard server, from the shell\n\n"
-	     "usage: orchardctl [OPTION]... COMMAND [ARGUMENT]...\n\ncommands:");
-	for (const struct command *c = command_table; c->name != NULL; c++)
+	     "usage: orchardctl [OPTION]... COMMAND [ARGUMENT]...");
+	for (const struct command *c = command_table; c->name != NULL; c++) {
+		if (c->group != NULL)
+			printf("\n%s:\n", c->group);
 		if (!c->hidden)
 			printf("  %-11s %s\n", c->name, c->summary);
+	}
 	puts("\noptions of every command:");
 	print_options(global_options);
 	puts("\nenvironment:");

@@ -82,7 +82,7 @@ static const char fish[] =
 	"\ttest -n \"$typed\"; or set typed ''\n"
 	"\torchardctl __complete $words[2..] \"$typed\" 2>/dev/null\n"
 	"end\n"
-	"complete -c orchardctl -f -a '(__orchardctl_complete | string match -v :files)'\n"
+	"complete -c orchardctl -k -f -a '(__orchardctl_complete | string match -v :files)'\n"
 	"complete -c orchardctl -n '__orchardctl_complete | string match -q :files' -F\n";
 
 int
