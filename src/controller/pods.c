@@ -187,6 +187,9 @@ on_object(void *arg, enum kube_change change, struct json_object *object)
 		pod_gone(c, pod);
 		return;
 	}
+	/* An answer was quicker than the watch, which has not come to the life that the answer showed. */
+	if (pod != NULL && !pod->seen && strcmp(pod->status.pod_uid, status.pod_uid) != 0)
+		return;
 	pod = pod_of(c, &status);
 	if (pod == NULL)
 		return;
@@ -215,9 +218,11 @@ on_confirmed(const struct kube_answer *answer, void *arg)
 	pod->confirm = NULL;
 	if (answer->body != NULL && answer->why == NULL)
 		pod_status_read(answer->body, NULL, clock_boot_ms(), &status);
-	if (control_is_missing(answer) ||
-		(answer->why == NULL && strcmp(status.pod_uid, pod->status.pod_uid) != 0)) {
+	if (control_is_missing(answer)) {
 		pod_gone(c, pod);
+	} else if (answer->why == NULL && strcmp(status.pod_uid, pod->status.pod_uid) != 0) {
+		pod_gone(c, pod);
+		pods_learn(c, answer->body);
 	} else if (answer->why != NULL) {
 		look_later(pod);
 	} else if (!pod->seen) {

@@ -3,7 +3,8 @@
  *
  * A pod that a fresh list does not name any more is asked for by name before it counts as gone: an answer that is
  * empty by mistake must not end what lives. So is one that only the answer to its creation has shown: its end may have
- * been told before that answer came, when nobody knew of it.
+ * been told before that answer came, when nobody knew of it. Until the watch has come to it, what the watch tells of others
+ * with its name is of the time before.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef ORCHARD_CONTROLLER_PODS_H

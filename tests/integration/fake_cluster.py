@@ -123,6 +123,8 @@ class FakeCluster:
         self.held.set()  # cleared: POSTs of pods wait
         self.nodes_held = threading.Event()
         self.nodes_held.set()  # cleared: lists of nodes wait
+        self.watch_held = threading.Event()
+        self.watch_held.set()  # cleared: watches are silent, and tell later
         self.told = 0  # the last version that a watch has sent
         self.epoch = 0  # a watch of an earlier one ends
         self.running = True  # new pods run at once
@@ -360,6 +362,7 @@ class FakeCluster:
                 if not news:
                     self.changed.wait(1)
                     continue
+            self.watch_held.wait(30)
             for number, kind, pod in news:
                 request.wfile.write(json.dumps({"type": kind, "object": pod}).encode() + b"\n")
                 version = number

@@ -38,6 +38,7 @@ def fair_weather(request):
         cluster.faults.clear()
         cluster.running = True
         cluster.held.set()
+        cluster.watch_held.set()
 
 
 def test_a_pod_is_made_behind_its_policies_and_deleted_by_its_uid(play):
@@ -300,6 +301,21 @@ def test_b115_an_id_is_free_again_when_its_pod_is_gone(play):
         uids.add(play.cluster.pods["sandbox-twice"]["metadata"]["uid"])
         play.delete("twice")
     assert len(uids) == 5
+
+
+def test_b115_what_a_late_watch_tells_of_an_earlier_pod_ends_no_new_one(play):
+    play.create(sandbox_id="late")
+    play.cluster.watch_held.clear()
+    play.cluster.set_status("sandbox-late", **play.cluster.pods["sandbox-late"]["status"])
+    play.delete("late")
+    play.cluster.running = False
+    eventually(lambda: play.client.post("/sandboxes", json={"image": "default", "sandbox_id": "late"}).status_code == 200)
+    eventually(lambda: "sandbox-late" in play.cluster.pods)
+    play.cluster.running = True
+    play.cluster.watch_held.set()
+    play.cluster.run("sandbox-late")
+    play.until("late", "ready")
+    play.delete("late")
 
 
 def test_b120_a_delete_while_the_pod_is_being_made_leaves_none(play):
