@@ -157,13 +157,30 @@ pod_read_end(struct json_object *ended, const char *name, struct pod_status *sta
 		pod_say(status, "%s ended with exit code %d%s%s", name, status->exit_code, pod_colon(text), text);
 }
 
+/* An init container that goes on beside the others, and is started again when it has ended. */
+static bool
+pod_goes_beside(struct json_object *pod, struct json_object *item)
+{
+	struct json_object *init = pod_read_find(pod_read_array(pod_read_object(pod, "spec"), "initContainers"),
+		"name", pod_read_text(item, "name"));
+
+	return strcmp(pod_read_text(init, "restartPolicy"), "Always") == 0;
+}
+
+static struct json_object *
+pod_agent_state(struct json_object *pod_status)
+{
+	return pod_read_object(
+		pod_read_find(pod_read_array(pod_status, "containerStatuses"), "name", POD_SPEC_CONTAINER),
+		"state");
+}
+
 /* The first container that ended badly; init containers come first, as they do in the pod. False: none did. */
 static bool
-pod_read_ends(struct json_object *pod_status, struct pod_status *status)
+pod_read_ends(struct json_object *pod, struct pod_status *status)
 {
+	struct json_object *pod_status = pod_read_object(pod, "status");
 	struct json_object *init = pod_read_array(pod_status, "initContainerStatuses"), *ended;
-	struct json_object *main_status = pod_read_find(
-		pod_read_array(pod_status, "containerStatuses"), "name", POD_SPEC_CONTAINER);
 	char name[300];
 
 	for (size_t i = 0; init != NULL && i < json_object_array_length(init); i++) {
@@ -171,25 +188,26 @@ pod_read_ends(struct json_object *pod_status, struct pod_status *status)
 
 		ended = pod_read_object(pod_read_object(item, "state"), "terminated");
 		if (ended == NULL || !json_object_object_get_ex(ended, "exitCode", &code) ||
-			json_object_get_int(code) == 0)
+			json_object_get_int(code) == 0 || pod_goes_beside(pod, item))
 			continue;
 		snprintf(name, sizeof name, "the init container %.255s", pod_read_text(item, "name"));
 		pod_read_end(ended, name, status);
 		return true;
 	}
-	ended = pod_read_object(pod_read_object(main_status, "state"), "terminated");
+	ended = pod_read_object(pod_agent_state(pod_status), "terminated");
 	if (ended != NULL)
 		pod_read_end(ended, "the agent", status);
 	return ended != NULL;
 }
 
 static void
-pod_read_failure(struct json_object *pod_status, struct pod_status *status)
+pod_read_failure(struct json_object *pod, struct pod_status *status)
 {
+	struct json_object *pod_status = pod_read_object(pod, "status");
 	const char *reason = pod_read_text(pod_status, "reason"), *text = pod_read_text(pod_status, "message");
 
 	status->phase = POD_FAILED;
-	pod_read_ends(pod_status, status); /* for exit_code and oom_killed, whatever the words are */
+	pod_read_ends(pod, status); /* for exit_code and oom_killed, whatever the words are */
 	if (pod_read_disruption(pod_status, status))
 		return;
 	if (reason[0] != '\0') {
@@ -237,12 +255,15 @@ pod_read_waiting(
 	return false;
 }
 
+/* While the agent runs, it does not matter what others beside it wait for. */
 static bool
 pod_read_all_waiting(
 	struct json_object *pod_status, const struct pod_status *before, int64_t now_ms, struct pod_status *status)
 {
 	static const char *const lists[] = { "initContainerStatuses", "containerStatuses" };
 
+	if (pod_read_object(pod_agent_state(pod_status), "running") != NULL)
+		return false;
 	for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
 		struct json_object *list = pod_read_array(pod_status, lists[i]);
 
@@ -295,14 +316,19 @@ pod_lost(struct pod_status *status, const char *reason)
 }
 
 static bool
-pod_inits_done(struct json_object *pod_status)
+pod_inits_done(struct json_object *pod)
 {
-	struct json_object *list = pod_read_array(pod_status, "initContainerStatuses");
+	struct json_object *list = pod_read_array(pod_read_object(pod, "status"), "initContainerStatuses");
 
-	for (size_t i = 0; list != NULL && i < json_object_array_length(list); i++)
-		if (pod_read_object(pod_read_object(json_object_array_get_idx(list, i), "state"), "terminated") ==
-			NULL)
+	for (size_t i = 0; list != NULL && i < json_object_array_length(list); i++) {
+		struct json_object *item = json_object_array_get_idx(list, i);
+		bool done = pod_goes_beside(pod, item)
+			? pod_read_bool(item, "started")
+			: pod_read_object(pod_read_object(item, "state"), "terminated") != NULL;
+
+		if (!done)
 			return false;
+	}
 	return true;
 }
 
@@ -318,17 +344,15 @@ pod_waiting_words(struct json_object *pod_status, const struct pod_status *statu
 
 /* Its node tells of a container that runs when it looks again, up to a second later. */
 static void
-pod_read_running(struct json_object *pod_status, struct pod_status *status)
+pod_read_running(struct json_object *pod, struct pod_status *status)
 {
-	struct json_object *item = pod_read_find(
-		pod_read_array(pod_status, "containerStatuses"), "name", POD_SPEC_CONTAINER);
-	struct json_object *state = pod_read_object(item, "state"), *running = pod_read_object(state, "running");
+	struct json_object *pod_status = pod_read_object(pod, "status");
+	struct json_object *state = pod_agent_state(pod_status), *running = pod_read_object(state, "running");
 
 	status->phase = POD_WAITING;
 	if (running == NULL || status->ip[0] == '\0') {
 		pod_say(status, "%s", pod_waiting_words(pod_status, status));
-		if (status->ip[0] != '\0' && pod_read_object(state, "waiting") != NULL &&
-			pod_inits_done(pod_status))
+		if (status->ip[0] != '\0' && pod_read_object(state, "waiting") != NULL && pod_inits_done(pod))
 			status->phase = POD_STARTING;
 		return;
 	}
@@ -344,21 +368,21 @@ pod_read_phase(struct json_object *pod, const struct pod_status *before, int64_t
 	const char *phase = pod_read_text(pod_status, "phase");
 
 	if (pod_read_text(pod_read_object(pod, "metadata"), "deletionTimestamp")[0] != '\0') {
-		pod_read_failure(pod_status, status);
+		pod_read_failure(pod, status);
 		if (!status->evicted && !status->node_lost &&
 			(status->exit_code < 0 || status->exit_code == 128 + SIGTERM))
 			pod_say(status, "the pod is being deleted");
 		status->phase = POD_GOING;
 	} else if (strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0) {
-		pod_read_failure(pod_status, status);
+		pod_read_failure(pod, status);
 	} else if (strcmp(phase, "Unknown") == 0) {
 		pod_lost(status, "NodeLost");
 	} else if (pod_read_unscheduled(pod_status, status)) {
 		return;
-	} else if (pod_read_ends(pod_status, status)) {
+	} else if (pod_read_ends(pod, status)) {
 		status->phase = POD_FAILED;
 	} else if (!pod_read_all_waiting(pod_status, before, now_ms, status)) {
-		pod_read_running(pod_status, status);
+		pod_read_running(pod, status);
 	}
 }
 

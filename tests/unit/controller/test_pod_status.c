@@ -19,7 +19,13 @@
 	"}}]"
 #define READY(value, why) "'conditions':[{'type':'Ready','status':'" value "','reason':'" why "'}]"
 #define UP                "'phase':'Running','podIP':'10.0.0.9'," RUNNING
-#define POD(status)       "{" METADATA ",'spec':{'nodeName':'n1'},'status':{" status "}}"
+#define BESIDE(status, started, state, rest)                                                                       \
+	"{" METADATA                                                                                               \
+	",'spec':{'nodeName':'n1','initContainers':[{'name':'orchard-agent'},{'name':'proxy','restartPolicy':"     \
+	"'Always'}]},'status':{'podIP':'10.0.0.9','initContainerStatuses':[{'name':'orchard-agent','state':"       \
+	"{'terminated':{'exitCode':0}}},{'name':'proxy','started':" started ",'state':{" state "}}]," rest         \
+	"," status "}}"
+#define POD(status) "{" METADATA ",'spec':{'nodeName':'n1'},'status':{" status "}}"
 
 struct expected {
 	const char *pod;
@@ -185,6 +191,28 @@ static const struct expected cases[] = {
 		.oom = true,
 		.exit_code = 137 },
 	{ .pod = POD("'phase':'Succeeded'"), .phase = POD_FAILED, .words = "the pod failed" },
+	/* containers beside the agent, as a template or a webhook puts them there */
+	{ .pod = BESIDE("'phase':'Running'", "false", "'terminated':{'exitCode':1}", RUNNING),
+		.phase = POD_RUNNING },
+	{ .pod = BESIDE("'phase':'Running'", "false", WAITING("CrashLoopBackOff", "back-off"), RUNNING),
+		.phase = POD_RUNNING },
+	{ .pod = BESIDE("'phase':'Pending'", "true", "'running':{}", CREATING),
+		.phase = POD_STARTING,
+		.words = "being made" },
+	{ .pod = BESIDE("'phase':'Pending'", "false", "'running':{}", CREATING),
+		.phase = POD_WAITING,
+		.words = "being made" },
+	{ .pod = BESIDE("'phase':'Pending'", "false", WAITING("CrashLoopBackOff", "back-off"), CREATING),
+		.phase = POD_WAITING,
+		.trouble = POD_TROUBLE_START,
+		.reason = "CrashLoopBackOff",
+		.words = "back-off" },
+	{ .pod = POD("'phase':'Pending','podIP':'10.0.0.9','containerStatuses':[{'name':'sandbox','state':{"
+		     "'running':{}}},{'name':'metrics','state':{" WAITING("ImagePullBackOff", "not found") "}}]"),
+		.phase = POD_RUNNING },
+	{ .pod = POD("'phase':'Running','podIP':'10.0.0.9','containerStatuses':[{'name':'metrics','state':{"
+		     "'terminated':{'exitCode':1}}},{'name':'sandbox','state':{'running':{}}}]"),
+		.phase = POD_RUNNING },
 	/* what nobody should send */
 	{ .pod = POD("'phase':7,'conditions':{},'containerStatuses':[1,null,'x'],'podIP':[]"),
 		.phase = POD_WAITING },
