@@ -29,7 +29,7 @@ struct order {
 	/* PAUSED: line up again; WAITING: trouble has lasted, or nothing has come for long; PROBING: ask again */
 	struct event *timer;
 	char pod_uid[ORDER_POD_UID_SIZE]; /* "" : not known to be there */
-	bool posting; /* the call under way makes the pod */
+	bool posting; /* the call under way makes the pod, or deletes what became of it */
 	bool posted; /* it may be there: look first */
 	bool open; /* its policy stands, or it needs none */
 	bool doomed; /* removed while it was posting: goes with the answer */

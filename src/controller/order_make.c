@@ -35,23 +35,40 @@ adopt(struct order *order, struct json_object *pod)
 	order_make(order);
 }
 
-static void
-judge_standing(struct order *order, struct json_object *pod)
+/* Is it an object of that name at all? */
+static bool
+shows_pod(const struct order *order, const struct kube_answer *answer, struct pod_status *ret_status)
 {
-	struct pod_status status;
+	char name[POD_SPEC_NAME_SIZE];
+
+	if (answer->why != NULL || answer->body == NULL)
+		return false;
+	pod_spec_name(order->spec.id, name);
+	pod_status_read(answer->body, NULL, clock_boot_ms(), ret_status);
+	return strcmp(ret_status->name, name) == 0 && ret_status->pod_uid[0] != '\0';
+}
+
+static bool
+is_meant(const struct order *order, const struct pod_status *status)
+{
+	return strcmp(status->id, order->spec.id) == 0 && strcmp(status->uid, order->spec.uid) == 0;
+}
+
+static void
+judge_standing(struct order *order, struct json_object *pod, const struct pod_status *status)
+{
 	struct err err;
 
-	pod_status_read(pod, NULL, clock_boot_ms(), &status);
-	if (strcmp(status.uid, order->spec.uid) == 0) {
+	if (is_meant(order, status)) {
 		adopt(order, pod);
-	} else if (status.id[0] == '\0') {
+	} else if (strcmp(status->id, order->spec.id) != 0) {
 		order_fail(order, ERR_CONFLICT,
 			"the cluster has a pod %s that is no sandbox of ours: remove it, or choose another "
 			"sandbox_id",
-			status.name);
+			status->name);
 	} else {
 		err_set(&err, ERR_EXISTS, "sandbox %s is there already, as another one", order->spec.id);
-		order_end(order, &err, status.uid);
+		order_end(order, &err, status->uid);
 	}
 }
 
@@ -59,11 +76,12 @@ static void
 on_looked(const struct kube_answer *answer, void *arg)
 {
 	struct order *order = arg;
+	struct pod_status status;
 	struct err err;
 
 	order->call = NULL;
-	if (answer->why == NULL && answer->body != NULL) {
-		judge_standing(order, answer->body);
+	if (shows_pod(order, answer, &status)) {
+		judge_standing(order, answer->body, &status);
 	} else if (control_is_missing(answer)) {
 		order->posted = false;
 		err_set(&err, ERR_UNAVAILABLE, "the API server did not make the pod; it is asked again");
@@ -101,17 +119,45 @@ hand_over(struct order *order, struct json_object *pod)
 	orders_start(c);
 }
 
+/* What came of it cannot be told from others', and is gone again. */
+static void
+on_unknowable_deleted(const struct kube_answer *answer, void *arg)
+{
+	struct order *order = arg;
+	const char *what =
+		"the cluster changed the labels app, sandbox-id or sandbox-uid of its pod, by which it is "
+		"known: has it a webhook that does?";
+	struct err err;
+
+	order->call = NULL;
+	order->posting = false;
+	if (answer->why != NULL && !control_is_missing(answer))
+		err_set(&err, ERR_CONFLICT, "%s And it could not be deleted: %s", what, answer->why->msg);
+	else
+		err_set(&err, ERR_CONFLICT, "%s", what);
+	if (order->doomed)
+		hand_over(order, NULL);
+	else
+		order_end(order, &err, NULL);
+}
+
 static void
 on_posted(const struct kube_answer *answer, void *arg)
 {
 	struct order *order = arg;
+	struct pod_status status;
 
 	order->call = NULL;
 	order->posting = false;
 	if (order->doomed) {
 		hand_over(order, answer->why == NULL ? answer->body : NULL);
-	} else if (answer->why == NULL && answer->body != NULL) {
+	} else if (shows_pod(order, answer, &status) && is_meant(order, &status)) {
 		adopt(order, answer->body);
+	} else if (shows_pod(order, answer, &status)) {
+		/* No watch, no list and no removal would find it. */
+		order->posting = true;
+		order->call = removal_delete_pod(
+			order->control, order->spec.id, status.pod_uid, 0, on_unknowable_deleted, order);
 	} else if (strcmp(answer->reason, "AlreadyExists") == 0 || answer->why == NULL) {
 		order->posted = true;
 		ask_look(order);

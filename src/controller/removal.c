@@ -95,24 +95,31 @@ on_deleted(const struct kube_answer *answer, void *arg)
 		wait_for_end(removal);
 }
 
+struct kube_call *
+removal_delete_pod(
+	struct control *c, const char *id, const char *pod_uid, int64_t grace, kube_done_f *done, void *arg)
+{
+	AUTO_JSON struct json_object *options = pod_write_object();
+	char name[POD_SPEC_NAME_SIZE];
+
+	pod_write_text(pod_write_text(options, "apiVersion", "v1"), "kind", "DeleteOptions");
+	pod_write_int(options, "gracePeriodSeconds", grace);
+	pod_write_text(pod_write_in(options, "preconditions", pod_write_object()), "uid", pod_uid);
+	pod_spec_name(id, name);
+	return control_ask(c, KUBE_DELETE, CONTROL_PODS, name, options, done, arg);
+}
+
 static void
 ask_delete(struct removal *removal)
 {
-	const struct config *config = removal->control->config;
-	AUTO_JSON struct json_object *options = pod_write_object();
-	int64_t now = clock_boot_ms(), grace = config->pod_grace_seconds;
-	char name[POD_SPEC_NAME_SIZE];
+	int64_t now = clock_boot_ms(), grace = removal->control->config->pod_grace_seconds;
 
 	if (removal->force_ms == 0)
 		removal->force_ms = now + grace * 1000 + FORCE_MS;
 	else if (now >= removal->force_ms)
 		grace = 0;
-	pod_write_text(pod_write_text(options, "apiVersion", "v1"), "kind", "DeleteOptions");
-	pod_write_int(options, "gracePeriodSeconds", grace);
-	pod_write_text(pod_write_in(options, "preconditions", pod_write_object()), "uid", removal->pod_uid);
-	pod_spec_name(removal->id, name);
-	removal->call = control_ask(
-		removal->control, KUBE_DELETE, CONTROL_PODS, name, options, on_deleted, removal);
+	removal->call = removal_delete_pod(
+		removal->control, removal->id, removal->pod_uid, grace, on_deleted, removal);
 }
 
 static void

@@ -8,6 +8,8 @@
 #ifndef ORCHARD_CONTROLLER_REMOVAL_H
 #define ORCHARD_CONTROLLER_REMOVAL_H
 
+#include "kube/kube_client.h"
+
 #include <stdint.h>
 
 struct control;
@@ -19,6 +21,9 @@ void removal_ask(struct control *c, const char *id, const char *uid, uint64_t pe
 void removal_go(struct removal *removal, const char *pod_uid);
 /* The watch has seen the end of its pod. The removal is gone afterwards. */
 void removal_on_gone(struct removal *removal);
+/* One request: that life of the pod, whatever its labels say. */
+struct kube_call *removal_delete_pod(
+	struct control *c, const char *id, const char *pod_uid, int64_t grace, kube_done_f *done, void *arg);
 void removals_free_all(struct control *c);
 
 #endif

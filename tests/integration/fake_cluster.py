@@ -166,7 +166,8 @@ class FakeCluster:
 
     def fail(self, method, path, *hows):
         """The next calls that fit end so: a number is a status, "lost" is carried out without an answer, "empty" a list,
-        "gone" a POST whose pod is made and deleted, and told of, before the answer comes."""
+        "gone" a POST whose pod is made and deleted, and told of, before the answer comes, a dictionary an answer that says
+        that, a function is given the pod that is to be made, and may change it."""
         self.faults += [(method, path, how) for how in hows]
 
     def add_pod(self, name, labels, phase="Running"):
@@ -277,6 +278,11 @@ class FakeCluster:
         if how == "empty":
             request.answer(200, {"kind": "PodList", "metadata": {"resourceVersion": str(self.version)}, "items": []})
             return
+        if isinstance(how, dict):
+            request.answer(200, how)
+            return
+        if callable(how):
+            how(body)
         with self.changed:
             code, answer = self.act(method, path, body)
             answer = json.loads(json.dumps(answer))

@@ -119,6 +119,29 @@ def test_a_pod_that_goes_before_its_creation_is_answered_has_failed(play):
     play.delete_record(name)
 
 
+@pytest.mark.parametrize("labels", [{"app": "web"}, {"sandbox-id": "another"}, {"sandbox-uid": ""}, {
+    "app": None, "sandbox-id": None, "sandbox-uid": None}])
+def test_a_pod_that_a_webhook_makes_unknowable_does_not_stay(play, labels):
+    play.cluster.fail("POST", PODS, lambda pod: pod["metadata"]["labels"].update(labels))
+    name = play.create(wait=False)
+    assert "has it a webhook that does?" in play.until(name, "failed")["status_message"]
+    assert f"sandbox-{name}" not in play.cluster.pods
+    play.delete_record(name)
+
+
+@pytest.mark.parametrize("answer", [
+    {}, {"kind": "Status", "status": "Success"}, {"kind": "Pod", "metadata": {"name": "another", "uid": "1"}}])
+def test_an_answer_without_the_pod_in_it_is_looked_into_after_a_pause(play, answer):
+    before = len(play.cluster.calls)
+    play.cluster.fail("POST", PODS, answer, answer)
+    play.cluster.fail("GET", f"{PODS}/sandbox-odd", answer)
+    play.create(sandbox_id="odd")
+    calls = [method for method, path, _ in play.cluster.calls[before:]
+             if (method, path) == ("POST", PODS) or path == f"{PODS}/sandbox-odd"]
+    assert calls[:6] == ["POST", "GET", "GET", "POST", "GET", "POST"]
+    play.delete("odd")
+
+
 def test_trouble_of_the_api_server_delays_a_create(play):
     play.cluster.fail("POST", PODS, 500, 503)
     play.cluster.fail("POST", POLICIES, 500)
