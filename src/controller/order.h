@@ -51,8 +51,9 @@ void order_end(struct order *order, const struct err *why, const char *other_uid
 void
 order_fail(struct order *order, enum err_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void order_free(struct order *order);
-/* Gives its place back, and lines up again after a pause that grows; why: told as progress. */
-void order_pause(struct order *order, const struct err *why);
+/* Gives its place back, and lines up again after a pause that grows, or the one that the server wants (-1: none); why: told
+ * as progress. */
+void order_pause(struct order *order, const struct err *why, int64_t retry_after_ms);
 void order_timer_set(struct order *order, int64_t ms);
 
 /* order_make.c: the next step towards a pod that may be waited for. Holds a place. */

@@ -85,12 +85,12 @@ on_looked(const struct kube_answer *answer, void *arg)
 	} else if (control_is_missing(answer)) {
 		order->posted = false;
 		err_set(&err, ERR_UNAVAILABLE, "the API server did not make the pod; it is asked again");
-		order_pause(order, &err);
+		order_pause(order, &err, -1);
 	} else if (control_is_final(answer)) {
 		order_end(order, answer->why, NULL);
 	} else {
 		err_set(&err, ERR_UNAVAILABLE, "the answer has no pod in it");
-		order_pause(order, answer->why != NULL ? answer->why : &err);
+		order_pause(order, answer->why != NULL ? answer->why : &err, answer->retry_after_ms);
 	}
 }
 
@@ -165,7 +165,7 @@ on_posted(const struct kube_answer *answer, void *arg)
 		order_end(order, answer->why, NULL);
 	} else {
 		order->posted = order->posted || answer->maybe_done;
-		order_pause(order, answer->why);
+		order_pause(order, answer->why, answer->retry_after_ms);
 	}
 }
 
@@ -208,7 +208,7 @@ policy_failed(struct order *order, const struct kube_answer *answer)
 	if (control_is_final(answer) && !control_is_missing(answer))
 		order_end(order, &err, NULL);
 	else
-		order_pause(order, &err);
+		order_pause(order, &err, answer->retry_after_ms);
 }
 
 static void

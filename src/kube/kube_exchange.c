@@ -19,7 +19,7 @@
 
 #include <event2/event.h>
 
-enum { KEEPALIVE_IDLE_S = 15, KEEPALIVE_STEP_S = 5, ROOM_FIRST = 4096 };
+enum { KEEPALIVE_IDLE_S = 15, KEEPALIVE_STEP_S = 5, ROOM_FIRST = 4096, RETRY_AFTER_MAX_S = 86400 };
 
 static const char *const method_names[] = {
 	[KUBE_GET] = "GET",
@@ -343,6 +343,8 @@ exchange_end(struct kube_exchange *exchange, struct kube_end *end, struct err *e
 	kube_curl.easy_getinfo(exchange->easy, CURLINFO_REQUEST_SIZE, &size);
 	kube_curl.easy_getinfo(exchange->easy, CURLINFO_RETRY_AFTER, &after);
 	kube_curl.easy_getinfo(exchange->easy, CURLINFO_HTTP_VERSION, &version);
+	if (after > RETRY_AFTER_MAX_S)
+		after = RETRY_AFTER_MAX_S;
 	*end = (struct kube_end){
 		.status = (int)status,
 		.text = exchange->data != NULL ? exchange->data : "",

@@ -32,9 +32,11 @@ class Quiet(http.server.BaseHTTPRequestHandler):
     def log_message(self, *words):
         pass
 
-    def answer(self, status, body):
+    def answer(self, status, body, headers=()):
         text = json.dumps(body).encode()
         self.send_response(status)
+        for name, value in dict(headers).items():
+            self.send_header(name, value)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -167,7 +169,7 @@ class FakeCluster:
     def fail(self, method, path, *hows):
         """The next calls that fit end so: a number is a status, "lost" is carried out without an answer, "empty" a list,
         "gone" a POST whose pod is made and deleted, and told of, before the answer comes, a dictionary an answer that says
-        that, a function is given the pod that is to be made, and may change it."""
+        that, a tuple a status with headers, a function is given the pod that is to be made, and may change it."""
         self.faults += [(method, path, how) for how in hows]
 
     def add_pod(self, name, labels, phase="Running"):
@@ -272,8 +274,9 @@ class FakeCluster:
         if path == NODES:
             self.nodes_held.wait(30)
         how = self.fault(method, path)
-        if isinstance(how, int):
-            request.answer(*status(how, "Forbidden" if how == 403 else "", f"the tests want {how}"))
+        if isinstance(how, int | tuple):
+            code, headers = how if isinstance(how, tuple) else (how, {})
+            request.answer(*status(code, "Forbidden" if code == 403 else "", f"the tests want {code}"), headers)
             return
         if how == "empty":
             request.answer(200, {"kind": "PodList", "metadata": {"resourceVersion": str(self.version)}, "items": []})

@@ -5,6 +5,7 @@ import hmac
 import json
 import os
 import socket
+import time
 from pathlib import Path
 
 import httpx
@@ -148,6 +149,23 @@ def test_trouble_of_the_api_server_delays_a_create(play):
     name = play.create(block_network=False)
     assert f"sandbox-{name}" in play.cluster.policies
     play.delete(name)
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_b125_a_create_waits_as_long_as_the_api_server_wants(play, code):
+    """Also when the request's own tries are used up."""
+    asked = []
+    play.cluster.fail("POST", PODS, (code, {"Retry-After": "2"}), lambda pod: asked.append(time.monotonic()))
+    before = time.monotonic()
+    play.delete(play.create())
+    assert asked[0] - before >= 2
+
+
+@pytest.mark.parametrize("retry_after", [
+    "-5", "soon", "", "99999999999999999999", "Wed, 21 Oct 2015 07:28:00 GMT", "1, 2", "0x7fffffff"])
+def test_a_pause_that_makes_no_sense_is_not_taken(play, retry_after):
+    play.cluster.fail("POST", PODS, (429, {"Retry-After": retry_after}))
+    play.delete(play.create())
 
 
 def test_a_policy_left_by_an_earlier_sandbox_is_replaced(play):
