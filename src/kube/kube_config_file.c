@@ -50,6 +50,18 @@ copy_text(struct json_object *object, const char *name, char **ret_text, struct 
 	return 0;
 }
 
+/* What is no truth value is not guessed at: "no" and 'false' would be texts that are there. */
+static int
+copy_bool(struct json_object *object, const char *name, bool *ret_value, struct err *err)
+{
+	struct json_object *value = field(object, name);
+
+	if (value != NULL && !json_object_is_type(value, json_type_boolean))
+		return err_set(err, ERR_INVALID, "%s must be true or false", name);
+	*ret_value = json_object_get_boolean(value);
+	return 0;
+}
+
 /* The entry `kind` of the one in root's list with that name. */
 static int
 find_named(struct json_object *root, const char *list_name, const char *kind, const char *name,
@@ -57,6 +69,7 @@ find_named(struct json_object *root, const char *list_name, const char *kind, co
 {
 	struct json_object *list = field(root, list_name);
 	size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+	struct json_object *found = NULL;
 
 	for (size_t i = 0; i < count; i++) {
 		struct json_object *item = json_object_array_get_idx(list, i);
@@ -64,12 +77,16 @@ find_named(struct json_object *root, const char *list_name, const char *kind, co
 
 		if (item_name == NULL || strcmp(item_name, name) != 0)
 			continue;
-		*ret_entry = field(item, kind);
-		if (json_object_is_type(*ret_entry, json_type_object))
-			return 0;
-		return err_set(err, ERR_INVALID, "%s '%.100s' says nothing", kind, name);
+		if (found != NULL)
+			return err_set(err, ERR_INVALID, "%s '%.100s' is in it twice", kind, name);
+		found = item;
 	}
-	return err_set(err, ERR_INVALID, "there is no %s '%.100s' in it", kind, name);
+	if (found == NULL)
+		return err_set(err, ERR_INVALID, "there is no %s '%.100s' in it", kind, name);
+	*ret_entry = field(found, kind);
+	return json_object_is_type(*ret_entry, json_type_object)
+		? 0
+		: err_set(err, ERR_INVALID, "%s '%.100s' says nothing", kind, name);
 }
 
 /* As Go's decoder: line breaks do not count. */
@@ -90,9 +107,9 @@ decode(const char *text, struct kube_blob *ret_blob)
 	return 0;
 }
 
-/* PEM inline as base64 under name-data, or in a file under name. */
 static int
-read_blob(struct json_object *entry, const char *name, const char *dir, struct kube_blob *ret_blob, struct err *err)
+read_bytes(
+	struct json_object *entry, const char *name, const char *dir, struct kube_blob *ret_blob, struct err *err)
 {
 	AUTO_FREE char *data_name = alloc_format("%s-data", name);
 	const char *data = text_of(entry, data_name), *path = text_of(entry, name);
@@ -108,6 +125,39 @@ read_blob(struct json_object *entry, const char *name, const char *dir, struct k
 	return kube_config_read(whole, ret_blob, err);
 }
 
+static bool
+has_text(const struct kube_blob *blob, const char *text)
+{
+	return memmem(blob->data, blob->len, text, strlen(text)) != NULL;
+}
+
+/* PEM inline as base64 under name-data, or in a file under name; what: what it holds. */
+static int
+read_blob(struct json_object *entry, const char *name, const char *what, const char *dir,
+	struct kube_blob *ret_blob, struct err *err)
+{
+	AUTO_FREE char *end = alloc_format("%s-----", what);
+
+	if (read_bytes(entry, name, dir, ret_blob, err) != 0)
+		return -1;
+	if (ret_blob->data == NULL)
+		return 0;
+	if (!has_text(ret_blob, "-----BEGIN ") || !has_text(ret_blob, end))
+		return err_set(err, ERR_INVALID, "%s holds no %s as PEM", name, what);
+	if (has_text(ret_blob, "Proc-Type: 4,ENCRYPTED") || has_text(ret_blob, "BEGIN ENCRYPTED "))
+		return err_set(err, ERR_INVALID, "%s is encrypted, and nobody is there to open it", name);
+	return 0;
+}
+
+static bool
+is_printable(const char *text)
+{
+	for (; *text != '\0'; text++)
+		if ((unsigned char)*text <= ' ' || *text == 0x7f)
+			return false;
+	return true;
+}
+
 static int
 check_server(const char *server, struct err *err)
 {
@@ -119,9 +169,18 @@ check_server(const char *server, struct err *err)
 		host = server + 7;
 	else
 		return err_set(err, ERR_INVALID, "server '%.100s' must begin with https://", server);
-	if (host[0] == '\0' || strpbrk(host, "?#@ ") != NULL)
+	if (host[0] == '\0' || host[0] == '/' || strpbrk(host, "?#@\\ ") != NULL || !is_printable(host))
 		return err_set(err, ERR_INVALID, "server '%.100s' is no address", server);
 	return 0;
+}
+
+/* It stands in a URL in the server's place. */
+static int
+check_tls_name(const char *name, struct err *err)
+{
+	if (name == NULL || (is_printable(name) && strpbrk(name, "/?#@:\\[] ") == NULL))
+		return 0;
+	return err_set(err, ERR_INVALID, "tls-server-name '%.100s' is no name", name);
 }
 
 static int
@@ -139,21 +198,21 @@ check_proxy(const char *proxy, struct err *err)
 static int
 take_cluster(struct kube_config *config, struct json_object *cluster, const char *dir, struct err *err)
 {
-	struct json_object *insecure = field(cluster, "insecure-skip-tls-verify");
 	size_t len;
 
 	if (copy_text(cluster, "server", &config->server, err) != 0 ||
 		copy_text(cluster, "tls-server-name", &config->tls_name, err) != 0 ||
 		copy_text(cluster, "proxy-url", &config->proxy, err) != 0 ||
-		read_blob(cluster, "certificate-authority", dir, &config->ca, err) != 0)
+		copy_bool(cluster, "insecure-skip-tls-verify", &config->insecure, err) != 0 ||
+		read_blob(cluster, "certificate-authority", "CERTIFICATE", dir, &config->ca, err) != 0)
 		return -1;
 	if (config->server == NULL)
 		return err_set(err, ERR_INVALID, "its cluster names no server");
-	if (check_server(config->server, err) != 0 || check_proxy(config->proxy, err) != 0)
+	if (check_server(config->server, err) != 0 || check_tls_name(config->tls_name, err) != 0 ||
+		check_proxy(config->proxy, err) != 0)
 		return -1;
 	for (len = strlen(config->server); config->server[len - 1] == '/'; len--)
 		config->server[len - 1] = '\0';
-	config->insecure = json_object_get_boolean(insecure);
 	if (config->insecure && config->ca.data != NULL)
 		return err_set(err, ERR_INVALID,
 			"insecure-skip-tls-verify and certificate-authority contradict each other");
@@ -183,8 +242,8 @@ take_user(struct kube_config *config, struct json_object *user, const char *dir,
 	AUTO_SECRET char *token = NULL;
 
 	if (refuse_unknown(user, err) != 0 || copy_text(user, "token", &token, err) != 0 ||
-		read_blob(user, "client-certificate", dir, &config->cert, err) != 0 ||
-		read_blob(user, "client-key", dir, &config->key, err) != 0)
+		read_blob(user, "client-certificate", "CERTIFICATE", dir, &config->cert, err) != 0 ||
+		read_blob(user, "client-key", "PRIVATE KEY", dir, &config->key, err) != 0)
 		return -1;
 	if ((config->cert.data == NULL) != (config->key.data == NULL))
 		return err_set(

@@ -84,19 +84,25 @@ cluster_info(const struct kube_config *config, struct json_object *cluster)
 	return info;
 }
 
-static void
-take_info(struct kube_config *config, struct json_object *exec, struct json_object *cluster)
+static int
+take_info(struct kube_config *config, struct json_object *exec, struct json_object *cluster, struct err *err)
 {
 	AUTO_JSON struct json_object *info = json_object_new_object();
-	struct json_object *spec = json_object_new_object(), *wanted;
+	struct json_object *spec = json_object_new_object(), *wanted = NULL;
 
+	if (json_object_object_get_ex(exec, "provideClusterInfo", &wanted) && wanted != NULL &&
+		!json_object_is_type(wanted, json_type_boolean)) {
+		json_object_put(spec);
+		return err_set(err, ERR_INVALID, "exec: provideClusterInfo must be true or false");
+	}
 	json_object_object_add(info, "apiVersion", json_object_new_string(config->plugin->version));
 	json_object_object_add(info, "kind", json_object_new_string("ExecCredential"));
 	json_object_object_add(info, "spec", spec);
 	json_object_object_add(spec, "interactive", json_object_new_boolean(false));
-	if (json_object_object_get_ex(exec, "provideClusterInfo", &wanted) && json_object_get_boolean(wanted))
+	if (json_object_get_boolean(wanted))
 		json_object_object_add(spec, "cluster", cluster_info(config, cluster));
 	config->plugin->info = alloc_format("KUBERNETES_EXEC_INFO=%s", json_text(info, NULL));
+	return 0;
 }
 
 static int
@@ -135,6 +141,5 @@ kube_config_plugin(struct kube_config *config, struct json_object *exec, const c
 	if (take_version(plugin, exec, err) != 0 || take_args(plugin, exec, err) != 0 ||
 		take_env(plugin, exec, err) != 0)
 		return -1;
-	take_info(config, exec, cluster);
-	return 0;
+	return take_info(config, exec, cluster, err);
 }

@@ -13,6 +13,14 @@
 
 #include <cmocka.h>
 
+/* The base64 of lines by which PEM is known. */
+#define CERT_LINE  "-----BEGIN CERTIFICATE-----"
+#define KEY_LINE   "-----BEGIN PRIVATE KEY-----"
+#define CERT64     "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"
+#define KEY64      "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t"
+#define SEALED64   "LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFURSBLRVktLS0tLQ=="
+#define SEALED64_2 "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQpQcm9jLVR5cGU6IDQsRU5DUllQVEVECg=="
+
 static void
 handle(const struct rig_request *request, void *arg)
 {
@@ -32,12 +40,13 @@ static const char two[] =
 	"- name: one\n  context: {cluster: near, user: me, namespace: mine}\n"
 	"- context:\n    cluster: far\n    user: robot\n  name: two\n"
 	"clusters:\n"
-	"- cluster:\n    certificate-authority-data: Y2\n      E=\n    server: https://near:6443/\n  name: near\n"
+	"- cluster:\n    certificate-authority-data: LS0tLS1CRUdJTiBD\n      RVJUSUZJQ0FURS0tLS0t\n    server: "
+	"https://near:6443/\n  name: near\n"
 	"- cluster: {server: 'https://far/k8s/1', certificate-authority: ca.pem, tls-server-name: api, proxy-url: "
 	"'http://p:1'}\n"
 	"  name: far\n"
 	"users:\n"
-	"- {name: me, user: {token: abc, client-certificate-data: YQ==, client-key-data: Yg==}}\n"
+	"- {name: me, user: {token: abc, client-certificate-data: " CERT64 ", client-key-data: " KEY64 "}}\n"
 	"- {name: robot, user: {tokenFile: token, token: ignored}}\n";
 
 static void
@@ -50,11 +59,11 @@ test_contexts_lead_to_clusters_and_users(void **state)
 
 	(void)state;
 	rig_start(&rig, handle, NULL);
-	rig_file(&rig, "ca.pem", "authority");
+	rig_file(&rig, "ca.pem", CERT_LINE);
 	assert_int_equal(load(&rig, two, "two", &config, &err), 0);
 	assert_string_equal(kube_config_server(config), "https://far/k8s/1");
 	assert_string_equal(kube_config_namespace(config), "default");
-	assert_string_equal(config->ca.data, "authority");
+	assert_string_equal(config->ca.data, CERT_LINE);
 	assert_string_equal(config->tls_name, "api");
 	assert_string_equal(config->proxy, "http://p:1");
 	snprintf(path, sizeof path, "%s/token", rig.dir);
@@ -72,8 +81,9 @@ test_the_current_context_is_the_default(void **state)
 		"current-context: one\n"
 		"contexts: [{name: one, context: {cluster: near, user: me, namespace: mine}}]\n"
 		"clusters:\n- name: near\n  cluster:\n    server: https://near:6443/\n"
-		"    certificate-authority-data: |\n      Y2\n      E=\n"
-		"users: [{name: me, user: {token: abc, client-certificate-data: YQ==, client-key-data: Yg==}}]\n";
+		"    certificate-authority-data: |\n      LS0tLS1CRUdJTiBD\n      RVJUSUZJQ0FURS0tLS0t\n"
+		"users: [{name: me, user: {token: abc, client-certificate-data: " CERT64 ", client-key-data: " KEY64
+		"}}]\n";
 	struct kube_config *config;
 	struct rig rig;
 	struct err err;
@@ -86,9 +96,9 @@ test_the_current_context_is_the_default(void **state)
 	assert_int_equal(load(&rig, folded, "", &config, &err), 0);
 	assert_string_equal(kube_config_server(config), "https://near:6443");
 	assert_string_equal(kube_config_namespace(config), "mine");
-	assert_string_equal(config->ca.data, "ca");
-	assert_string_equal(config->cert.data, "a");
-	assert_string_equal(config->key.data, "b");
+	assert_string_equal(config->ca.data, CERT_LINE);
+	assert_string_equal(config->cert.data, CERT_LINE);
+	assert_string_equal(config->key.data, KEY_LINE);
 	assert_string_equal(config->token, "abc");
 	assert_null(config->plugin);
 	kube_config_free(config);
@@ -105,13 +115,33 @@ static const struct refusal {
 	{ "server: 'https://a@b'", "token: t", "is no address" },
 	{ "server: [1]", "token: t", "server must be a text" },
 	{ "server: 'https://x', proxy-url: 'ftp://x'", "token: t", "proxy-url must begin" },
-	{ "server: 'https://x', insecure-skip-tls-verify: true, certificate-authority-data: YQ==", "token: t",
+	{ "server: 'https://x', insecure-skip-tls-verify: true, certificate-authority-data: " CERT64, "token: t",
 		"contradict" },
+	{ "server: 'https://x', insecure-skip-tls-verify: no", "token: t", "must be true or false" },
+	{ "server: 'https://x', insecure-skip-tls-verify: 'false'", "token: t", "must be true or false" },
+	{ "server: 'https://x', certificate-authority-data: YQ==", "token: t",
+		"certificate-authority holds no CERTIFICATE" },
+	{ "server: 'https://x', certificate-authority-data: " KEY64, "token: t",
+		"certificate-authority holds no CERTIFICATE" },
+	{ "server: 'https://x', certificate-authority: empty", "token: t",
+		"certificate-authority holds no CERTIFICATE" },
+	{ "server: 'https://x', tls-server-name: 'y/z'", "token: t", "is no name" },
+	{ "server: 'https:///x'", "token: t", "is no address" },
+	{ "server: \"https://x\\r\\ny\"", "token: t", "is no address" },
+	{ "server: 'https://x'}}, {name: x, cluster: {server: 'https://y'", "token: t",
+		"cluster 'x' is in it twice" },
+	{ "server: 'https://x'", "token: t}}, {name: u, user: {token: s", "user 'u' is in it twice" },
 	{ "server: 'https://x', certificate-authority: nosuch.pem", "token: t", "nosuch.pem" },
 	{ "server: 'https://x'", "username: u, password: p", "'username', which is not supported" },
 	{ "server: 'https://x'", "auth-provider: {name: gcp}", "'auth-provider', which" },
 	{ "server: 'https://x'", "token: t, as: root", "'as', which" },
-	{ "server: 'https://x'", "client-certificate-data: YQ==", "both are needed" },
+	{ "server: 'https://x'", "client-certificate-data: " CERT64, "both are needed" },
+	{ "server: 'https://x'", "client-certificate-data: " CERT64 ", client-key-data: " CERT64,
+		"client-key holds no PRIVATE KEY" },
+	{ "server: 'https://x'", "client-certificate-data: " CERT64 ", client-key-data: " SEALED64,
+		"client-key is encrypted" },
+	{ "server: 'https://x'", "client-certificate-data: " CERT64 ", client-key-data: " SEALED64_2,
+		"client-key is encrypted" },
 	{ "server: 'https://x'", "token: \"a\\r\\nX: y\"", "control character" },
 	{ "server: 'https://x'", "exec: {command: x}", "apiVersion '' is not supported" },
 	{ "server: 'https://x'", "exec: {apiVersion: client.authentication.k8s.io/v1}", "no command" },
@@ -122,6 +152,9 @@ static const struct refusal {
 		"args must be texts" },
 	{ "server: 'https://x'", "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, env: [x]}",
 		"env must be" },
+	{ "server: 'https://x'",
+		"exec: {apiVersion: client.authentication.k8s.io/v1, command: x, provideClusterInfo: 'false'}",
+		"provideClusterInfo must be" },
 };
 
 static void
@@ -133,6 +166,7 @@ test_what_cannot_be_done_is_refused_in_words(void **state)
 
 	(void)state;
 	rig_start(&rig, handle, NULL);
+	rig_file(&rig, "empty", "");
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
 		AUTO_FREE char *text = alloc_format("current-context: c\n"
 						    "contexts: [{name: c, context: {cluster: x, user: u}}]\n"
