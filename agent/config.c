@@ -258,6 +258,7 @@ config_fill(struct json_reader *reader, struct agent_config *config, bool ambien
 	config_descriptors(reader, config, ambient);
 	config->capabilities = -1;
 	json_reader_int(reader, "capabilities", -1, INT64_MAX, &config->capabilities);
+	config->in_container = ambient;
 	config->deny_clone3 = false;
 	json_reader_bool(reader, "deny_clone3", &config->deny_clone3);
 	config->journal_jobs = 1024;

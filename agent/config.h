@@ -28,6 +28,7 @@ struct agent_config {
 	int64_t journal_jobs, journal_bytes, spool_total_bytes;
 	int64_t capabilities; /* that commands may have, a bit each; -1: whatever the agent was started with */
 	bool deny_clone3; /* to commands; the agent has it */
+	bool in_container; /* a container runtime started it, which may show it its own cgroups */
 	int64_t request_max_bytes; /* body of an exec */
 	int64_t terminal_max; /* sessions at once */
 	int64_t terminal_keep_ms; /* an ended session that was detached from */

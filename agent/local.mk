@@ -72,6 +72,8 @@ agent_sources = \
 	agent/stream.h \
 	agent/tree.c \
 	agent/tree.h \
+	agent/usage.c \
+	agent/usage.h \
 	agent/user.c \
 	agent/user.h \
 	agent/waiter.c \
@@ -136,6 +138,7 @@ agent_tests = \
 	tests/unit/agent/test_range \
 	tests/unit/agent/test_replay \
 	tests/unit/agent/test_tree \
+	tests/unit/agent/test_usage \
 	tests/unit/agent/test_user \
 	tests/unit/agent/test_ws_frame
 check_PROGRAMS += $(agent_tests)
@@ -181,6 +184,10 @@ tests_unit_agent_test_tree_SOURCES = tests/unit/agent/test_tree.c
 tests_unit_agent_test_tree_CPPFLAGS = $(agent_test_cppflags)
 tests_unit_agent_test_tree_CFLAGS = $(agent_test_cflags)
 tests_unit_agent_test_tree_LDADD = $(agent_test_ldadd)
+tests_unit_agent_test_usage_SOURCES = tests/unit/agent/test_usage.c
+tests_unit_agent_test_usage_CPPFLAGS = $(agent_test_cppflags)
+tests_unit_agent_test_usage_CFLAGS = $(agent_test_cflags)
+tests_unit_agent_test_usage_LDADD = $(agent_test_ldadd)
 tests_unit_agent_test_user_SOURCES = tests/unit/agent/test_user.c
 tests_unit_agent_test_user_CPPFLAGS = $(agent_test_cppflags)
 tests_unit_agent_test_user_CFLAGS = $(agent_test_cflags)

@@ -16,6 +16,7 @@
 #include "agent/spool.h"
 #include "agent/terminal/terminals.h"
 #include "agent/tar/archive_call.h"
+#include "agent/usage.h"
 #include "agent/waiter.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -43,6 +44,7 @@ struct server {
 	struct archive *archive;
 	struct journal *journal;
 	struct lane_table *lanes;
+	struct usage *usage; /* NULL: the server counts */
 	char epoch[ID_UUID_SIZE];
 	bool stopping;
 };
@@ -292,12 +294,14 @@ server_route(struct server *server, struct http_exchange *exchange)
 		server_health(server, exchange);
 	else if (strcmp(path, "/jobs") == 0 && get)
 		server_list(server, exchange);
+	else if (strcmp(path, "/usage") == 0 && get)
+		answer_json(exchange, 200, usage_json(server->usage));
 	else if (strcmp(path, "/exec") == 0 && post)
 		server_take_exec(server, exchange);
 	else if (strcmp(path, "/ack") == 0 && post)
 		http_exchange_collect(exchange, SERVER_MAX_SMALL_BODY, server_on_ack, server);
-	else if (strcmp(path, "/health") == 0 || strcmp(path, "/jobs") == 0 || strcmp(path, "/exec") == 0 ||
-		strcmp(path, "/ack") == 0)
+	else if (strcmp(path, "/health") == 0 || strcmp(path, "/jobs") == 0 || strcmp(path, "/usage") == 0 ||
+		strcmp(path, "/exec") == 0 || strcmp(path, "/ack") == 0)
 		answer_error(exchange, 405, "method_not_allowed", "this route takes another method");
 	else
 		answer_error(exchange, 404, "not_found", "no such route");
@@ -349,6 +353,7 @@ server_create(struct event_base *base, int listen_fd, const struct agent_config 
 	server->archive = server_archive(config);
 	server->journal = journal_create(config->journal_jobs, config->journal_bytes, server->archive);
 	server->lanes = lane_table_create();
+	server->usage = config->in_container ? usage_open(USAGE_ROOT) : NULL;
 	if (http_server_create(base, listen_fd, &options, &server->http, err) < 0) {
 		server_free(server);
 		return -1;
@@ -365,6 +370,7 @@ server_free(struct server *server)
 	lane_table_free(server->lanes);
 	journal_free(server->journal);
 	archive_free(server->archive);
+	usage_close(server->usage);
 	free(server);
 }
 

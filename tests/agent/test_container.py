@@ -21,6 +21,7 @@ import rig
 
 BINARY = ""
 IS_ROOT = os.geteuid() == 0
+CAN_MOUNT = IS_ROOT and subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
 NOBODY = 65534
 DIGEST = hashlib.sha256(rig.TOKEN.encode()).hexdigest()
 IDENTITY = {"sandbox_id": "sb-test", "sandbox_uid": rig.UID, "token_sha256": DIGEST}
@@ -31,14 +32,14 @@ class Container(rig.Agent):
 
     numbers = iter(range(1, 250))
 
-    def __init__(self, environment, cwd="/", preexec=None, **config):
+    def __init__(self, environment, cwd="/", preexec=None, wrap=(), **config):
         self.dir = tempfile.mkdtemp(prefix="agent-test-")
         pid = os.getpid()
         self.address = "127.%d.%d.%d" % (100 + (pid >> 8) % 100, pid & 255, next(self.numbers))
         self.fence = 0
         settings = IDENTITY | {"listen": "tcp:%s:9090" % self.address} | config
         self.log = open(self.dir + "/log", "w+")
-        self.process = subprocess.Popen([BINARY], cwd=cwd, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+        self.process = subprocess.Popen([*wrap, BINARY], cwd=cwd, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
                                         preexec_fn=preexec, env=environment | {"ORCHARD_AGENT_CONFIG": json.dumps(settings)})
         self.pid = self.process.pid
         deadline = time.monotonic() + 30
@@ -174,6 +175,120 @@ class Unprivileged(Case):
             self.assertEqual((status, answer["code"]), (422, "invalid"), answer)
             self.assertIn("runs as user 65534, and only root can act as another", answer["detail"])
         self.assertEqual(agent.out("echo still here"), "still here")
+
+
+@unittest.skipUnless(CAN_MOUNT, "needs root, and a mount namespace")
+class Usage(Case):
+    """Real groups of the test's own, mounted for the agent as a container runtime does it."""
+
+    SHOW = """
+        groups=$1
+        for one in $groups; do echo $$ >"${one%=*}/cgroup.procs" || exit 1; done
+        shift
+        exec unshare --mount sh -c '
+            mount -t tmpfs none /mnt || exit 1
+            for one in $1; do
+                mkdir -p "/mnt/${one#*=}" && mount --bind "${one%=*}" "/mnt/${one#*=}" || exit 1
+            done
+            mount --rbind /mnt /sys/fs/cgroup && exec "$2"' sh "${SHOWN:-$groups}" "$1"
+    """
+
+    def group(self, parent):
+        """A new group, removed when what was in it has ended."""
+        path = "%s/agent-test-%d-%s" % (parent, os.getpid(), os.urandom(4).hex())
+        os.mkdir(path)
+
+        def remove():
+            deadline = time.monotonic() + 10
+            while os.path.isdir(path):
+                try:
+                    os.rmdir(path)
+                except OSError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.01)
+        self.addCleanup(remove)
+        return path
+
+    def usage(self, groups, shown=None):
+        """Starts an agent in these groups, which sees them, or others, at /sys/fs/cgroup; {directory: place below that}."""
+        words = [" ".join("%s=%s" % item for item in places.items()) for places in (groups, shown or groups)]
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SHOWN": words[1]}
+        agent = self.start(environment, wrap=["sh", "-c", self.SHOW, "sh", words[0]])
+        status, usage = agent.call("GET", "/usage")
+        self.assertEqual(status, 200, usage)
+        return agent, usage
+
+    def controllers(self):
+        """Of version 1: {controller: directory}."""
+        found = {}
+        with open("/proc/self/mountinfo") as mounts:
+            for line in mounts:
+                fields, _, kind = line.partition(" - ")
+                place = fields.split()[4]
+                named = os.path.basename(place) in ("memory", "pids", "cpuacct", "cpu,cpuacct")
+                if kind.startswith("cgroup ") and named and os.access(place, os.W_OK):
+                    found[os.path.basename(place)] = place
+        return found
+
+    def test_groups_of_version_1(self):
+        controllers = self.controllers()
+        if len(controllers) < 3:
+            self.skipTest("no cgroups of version 1")
+        groups = {self.group(place): name for name, place in controllers.items()}
+        agent, before = self.usage(groups)
+        self.assertEqual(set(before), {"cpu_us", "memory_bytes", "memory_peak_bytes", "pids"})
+        self.assertEqual(before["pids"], 1)
+        self.assertGreater(before["memory_bytes"], 0)
+        self.assertGreaterEqual(before["memory_peak_bytes"], before["memory_bytes"])
+        self.follows(agent, before)
+
+    def test_groups_of_version_2(self):
+        root = rig.cgroup_root()
+        if root is None:
+            self.skipTest("no writable cgroup2")
+        group = self.group(root)
+        counted = {name for name, file in (("cpu_us", "cpu.stat"), ("memory_bytes", "memory.current"),
+                                           ("memory_peak_bytes", "memory.peak"), ("pids", "pids.current"))
+                   if os.path.exists(group + "/" + file)}
+        self.assertIn("cpu_us", counted)
+        agent, before = self.usage({group: "."})
+        self.assertEqual(set(before), counted)
+        self.follows(agent, before)
+
+    def follows(self, agent, before):
+        agent.run("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
+        self.assertGreater(agent.call("GET", "/usage")[1]["cpu_us"], before["cpu_us"])
+        if "pids" not in before:
+            return
+        job, connection = agent.start("sleep 600 & sleep 600", timeout_ms=600000)
+        deadline = time.monotonic() + 30
+        while agent.call("GET", "/usage")[1]["pids"] < before["pids"] + 2:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        self.assertEqual(agent.call("POST", "/jobs/%s/cancel" % job)[0], 200)
+        connection.close()
+
+    def test_groups_of_others_or_of_the_machine_are_not_told(self):
+        root = rig.cgroup_root()
+        versions = [self.controllers(), {".": root} if root is not None else {}]
+        for places in filter(None, versions):
+            own = {self.group(place): name for name, place in places.items()}
+            _, usage = self.usage(own, {self.group(place): name for name, place in places.items()})
+            self.assertEqual(usage, {})
+            _, usage = self.usage(own, {place: name for name, place in places.items()})
+            self.assertEqual(usage, {})
+        if not any(versions):
+            self.skipTest("no writable cgroups")
+
+    def test_without_cgroups_there_is_nothing_to_tell(self):
+        _, usage = self.usage({}, {})
+        self.assertEqual(usage, {})
+
+    def test_others_may_not_ask_and_nothing_is_changed_by_it(self):
+        agent, _ = self.usage({}, {})
+        self.assertEqual(agent.call("GET", "/usage", headers={})[0], 403)
+        self.assertEqual(agent.call("POST", "/usage", {})[0], 405)
 
 
 class Install(Case):
