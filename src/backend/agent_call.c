@@ -409,26 +409,17 @@ agent_job_bar(struct agent_client *client, const struct agent_target *target, co
 	return job_post_start(client, target, &post, ret_call, err);
 }
 
-int
-agent_health(struct agent_client *client, const struct agent_target *target, int64_t timeout_ms, agent_done_f *done,
-	void *arg, struct agent_call **ret_call, struct err *err)
-{
-	struct agent_peer *peer;
+/* What a GET asks for, and who is told. */
+struct look {
+	const char *target;
+	int64_t timeout_ms;
+	size_t max_answer;
+	agent_done_f *done;
+	void *arg;
+};
 
-	if (agent_peer_get(client, target, &peer, err) < 0)
-		return -1;
-	return agent_request_start(peer,
-		&(struct agent_request){
-			.method = "GET",
-			.target = "/health",
-			.timeout_ms = timeout_ms,
-			.max_answer = MAX_HEALTH,
-		},
-		done, arg, ret_call, err);
-}
-
-int
-agent_job_list(struct agent_client *client, const struct agent_target *target, agent_done_f *done, void *arg,
+static int
+look_start(struct agent_client *client, const struct agent_target *target, const struct look *look,
 	struct agent_call **ret_call, struct err *err)
 {
 	struct agent_peer *peer;
@@ -438,11 +429,38 @@ agent_job_list(struct agent_client *client, const struct agent_target *target, a
 	return agent_request_start(peer,
 		&(struct agent_request){
 			.method = "GET",
-			.target = "/jobs",
-			.timeout_ms = GET_GUARD_MS,
-			.max_answer = MAX_LIST,
+			.target = look->target,
+			.timeout_ms = look->timeout_ms,
+			.max_answer = look->max_answer,
 		},
-		done, arg, ret_call, err);
+		look->done, look->arg, ret_call, err);
+}
+
+int
+agent_health(struct agent_client *client, const struct agent_target *target, int64_t timeout_ms, agent_done_f *done,
+	void *arg, struct agent_call **ret_call, struct err *err)
+{
+	const struct look look = { "/health", timeout_ms, MAX_HEALTH, done, arg };
+
+	return look_start(client, target, &look, ret_call, err);
+}
+
+int
+agent_usage(struct agent_client *client, const struct agent_target *target, int64_t timeout_ms, agent_done_f *done,
+	void *arg, struct agent_call **ret_call, struct err *err)
+{
+	const struct look look = { "/usage", timeout_ms, MAX_HEALTH, done, arg };
+
+	return look_start(client, target, &look, ret_call, err);
+}
+
+int
+agent_job_list(struct agent_client *client, const struct agent_target *target, agent_done_f *done, void *arg,
+	struct agent_call **ret_call, struct err *err)
+{
+	const struct look look = { "/jobs", GET_GUARD_MS, MAX_LIST, done, arg };
+
+	return look_start(client, target, &look, ret_call, err);
 }
 
 void

@@ -83,6 +83,9 @@ int agent_job_bar(struct agent_client *client, const struct agent_target *target
 	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err) MUSTCHECK;
 int agent_health(struct agent_client *client, const struct agent_target *target, int64_t timeout_ms,
 	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err) MUSTCHECK;
+/* What its container takes, as far as its agent sees that; an older agent's answer is AGENT_REFUSED. */
+int agent_usage(struct agent_client *client, const struct agent_target *target, int64_t timeout_ms,
+	agent_done_f *done, void *arg, struct agent_call **ret_call, struct err *err) MUSTCHECK;
 /* All jobs that the agent keeps: `body` is {"jobs":[{"job_id","lane","fence","state"}]}. */
 int agent_job_list(struct agent_client *client, const struct agent_target *target, agent_done_f *done, void *arg,
 	struct agent_call **ret_call, struct err *err) MUSTCHECK;

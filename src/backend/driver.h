@@ -101,7 +101,10 @@ struct driver_ops {
 	void (*host)(struct driver *driver, driver_host_f *done, void *arg);
 	/* The body of GET /resources, where sandboxes have more than this host; NULL: they have not. */
 	void (*resources)(struct driver *driver, driver_resources_f *done, void *arg);
-	/* ERR_NOT_FOUND when there is no such sandbox. Nobody should wait long for this: it is not asked again. */
+	/*
+	 * ERR_NOT_FOUND when there is no such sandbox. Nobody should wait long for this: it is not asked again. NULL: only a
+	 * sandbox's agent can tell.
+	 */
 	void (*stat)(struct driver *driver, const char *id, const char *uid, driver_usage_f *done, void *arg);
 	/* Has the image (resolved) fetched and kept; first: of a list that takes the place of the one before. "": none. */
 	void (*prefetch)(struct driver *driver, const char *image, bool first);

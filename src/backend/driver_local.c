@@ -403,15 +403,15 @@ local_free(struct driver *driver)
 	free(local);
 }
 
-#define LOCAL_OPS(text, more)                                                                                      \
+#define LOCAL_OPS(text, counted, more)                                                                             \
 	{                                                                                                          \
 		.name = (text), .create = local_create, .destroy = local_destroy, .list = local_list,              \
-		.watch = local_watch, .host = local_host, .stat = local_stat, .prefetch = local_prefetch,          \
-		.free = local_free, .resources = (more)                                                            \
+		.watch = local_watch, .host = local_host, .prefetch = local_prefetch, .free = local_free,          \
+		.stat = (counted), .resources = (more)                                                             \
 	}
 
-static const struct driver_ops local_ops = LOCAL_OPS("local", NULL),
-			       kubernetes_ops = LOCAL_OPS("kubernetes", local_resources);
+static const struct driver_ops local_ops = LOCAL_OPS("local", local_stat, NULL),
+			       kubernetes_ops = LOCAL_OPS("kubernetes", NULL, local_resources);
 
 int
 driver_local_create(

@@ -40,27 +40,6 @@ on_destroy(const struct spawn_target *target, uint64_t peer, void *arg)
 	control_reply(c, peer, target->head.seq, &err);
 }
 
-/* What a pod takes only its node counts. */
-static void
-on_stat(const struct spawn_target *target, uint64_t peer, void *arg)
-{
-	struct control *c = arg;
-	struct spawn_usage usage = { .head = { SPAWN_VERSION, SPAWN_USAGE, target->head.seq },
-		.cpu_us = -1,
-		.memory_bytes = -1,
-		.memory_peak_bytes = -1,
-		.pids = -1,
-		.disk_bytes = -1 };
-	struct err err;
-
-	if (pods_find(c, target->id, target->uid) != NULL) {
-		peers_send(c->peers, peer, &usage, sizeof usage);
-		return;
-	}
-	err_set(&err, ERR_NOT_FOUND, "sandbox %s has no pod", target->id);
-	control_reply(c, peer, target->head.seq, &err);
-}
-
 static void
 send_item(struct control *c, uint64_t peer, uint64_t seq, const struct pod *pod)
 {
@@ -161,7 +140,6 @@ answers_on_message(uint64_t peer, const void *data, size_t len, void *arg)
 	static const struct spawn_server server = {
 		.create = on_create,
 		.destroy = on_destroy,
-		.stat = on_stat,
 		.list = on_list,
 		.host = on_host,
 		.watch = on_watch,

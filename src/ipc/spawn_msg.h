@@ -27,7 +27,7 @@ enum spawn_op {
 	SPAWN_WATCH, /* from now on this peer gets SPAWN_GONE and SPAWN_SILENT events */
 	SPAWN_HOST, /* answered by struct spawn_host */
 	SPAWN_PREFETCH, /* struct spawn_prefetch; SPAWN_DONE: it is being looked after */
-	SPAWN_STAT, /* struct spawn_target, answered by struct spawn_usage; SPAWN_DONE: it is not there */
+	SPAWN_STAT, /* of a spawner alone: struct spawn_target, answered by struct spawn_usage; SPAWN_DONE: it is not there */
 	SPAWN_RESOURCES, /* of a controller alone: answered by SPAWN_PIECE..., then SPAWN_DONE */
 	/* answers and events */
 	SPAWN_PROGRESS = 32, /* struct spawn_reply: how far a create that is going on has come */

@@ -121,7 +121,7 @@ read_target(spawn_target_f *act, uint64_t peer, const void *data, size_t len, vo
 {
 	struct spawn_target target;
 
-	if (len != sizeof target)
+	if (act == NULL || len != sizeof target)
 		return -1;
 	memcpy(&target, data, sizeof target);
 	if (!is_ended(target.id, sizeof target.id) || !is_ended(target.uid, sizeof target.uid))

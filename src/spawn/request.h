@@ -19,7 +19,8 @@ typedef void spawn_target_f(const struct spawn_target *target, uint64_t peer, vo
 
 struct spawn_server {
 	void (*create)(const struct spawn_create *spec, const char *env, uint64_t peer, void *arg);
-	spawn_target_f *destroy, *stat;
+	spawn_target_f *destroy;
+	spawn_target_f *stat; /* NULL: nobody may ask */
 	spawn_plain_f *list, *host;
 	spawn_plain_f *watch; /* seq: nobody waits for an answer */
 	spawn_plain_f *resources; /* NULL: nobody may ask */

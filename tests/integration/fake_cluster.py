@@ -1,6 +1,6 @@
 """
 An API server on loopback with the faults that a real one does not show on demand, and agents that only tell their
-health. What is asked of it is kept in `calls`; tests/k8s tries the same server against a real control plane.
+health and what they take. What is asked of it is kept in `calls`; tests/k8s tries the same server against a real control plane.
 """
 
 import contextlib
@@ -50,6 +50,8 @@ class Listener(http.server.ThreadingHTTPServer):
     def __init__(self, address, handler, owner):
         self.owner = owner
         self.obeyed = []  # of an agent: what it was asked to do and did
+        self.usage = None  # of an agent: its answer to that request, or an event to wait for; None: it is too old for it
+        self.looked = 0  # of an agent: how often it was asked for it
         super().__init__(address, handler)
 
     def handle_error(self, request, client_address):
@@ -89,10 +91,23 @@ class AgentHandler(Quiet):
         if token != config["token_sha256"] or self.headers.get("X-Orchard-Sandbox") != config["sandbox_uid"]:
             self.answer(403, {"error": "denied", "message": "another sandbox"})
             return
+        if self.path == "/usage":
+            self.tell_usage()
+            return
         self.answer(200, {"status": "ok", "sandbox_id": config["sandbox_id"], "sandbox_uid": config["sandbox_uid"],
                           "epoch": "1", "version": "1", "newest_fence": 0, "running": 0, "journal": 0, "spool": 0})
         if self.command != "GET":
             self.server.obeyed.append(self.path)
+
+    def tell_usage(self):
+        self.server.looked += 1
+        usage = self.server.usage
+        if isinstance(usage, threading.Event):
+            usage.wait(30)
+        elif usage is None:
+            self.answer(404, {"code": "not_found", "detail": "no such route"})
+        else:
+            self.answer(200, usage)
 
     do_GET = do_POST = do
 

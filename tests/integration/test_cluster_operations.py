@@ -3,12 +3,15 @@
 import concurrent.futures
 import json
 import os
+import signal
 import subprocess
+import threading
 
 import pytest
 from ctl import Ctl
 from fake_cluster import NODES, PODS, POLICIES, SPACES
 from orchard_server import BUILD, REPO, eventually
+from pod_agent import PodAgent
 
 
 def node(name, cpu, memory):
@@ -117,6 +120,69 @@ def test_what_the_controller_counts(make_play):
 
 def test_without_a_cluster_nothing_of_it_is_counted(server):
     assert "kubernetes" not in server.client.get("/metrics").text
+
+
+def usage(play, name):
+    answer = play.client.get(f"/sandboxes/{name}")
+    assert answer.status_code == 200 and answer.json()["status"] == "ready", answer.text
+    return answer.json()["usage"]
+
+
+def test_what_a_pod_takes_its_agent_is_asked_when_somebody_looks(make_play):
+    play = make_play()
+    play.server.start()
+    name, old = play.create(), play.create()
+    agent = play.cluster.agents[f"sandbox-{name}"]
+    agent.usage = {"cpu_us": 1250000, "memory_bytes": 7 << 20, "memory_peak_bytes": 8 << 20, "pids": 3}
+    told = {"cpu_s": 1.25, "memory_bytes": 7 << 20, "memory_peak_bytes": 8 << 20, "pids": 3, "disk_bytes": None}
+    eventually(lambda: usage(play, name) == told, what=play.server.log)
+    looked = agent.looked
+    assert len(play.client.get("/sandboxes").json()["sandboxes"]) == 2
+    assert play.client.get(f"/sandboxes/{name}/wait").json()["ready"]
+    assert agent.looked == looked, "a list and a wait ask nobody"
+    assert usage(play, old) is None and play.cluster.agents[f"sandbox-{old}"].looked, "its agent is of an older version"
+
+
+def test_a_look_does_not_hang_on_an_agent(make_play):
+    play = make_play()
+    play.server.start()
+    names = [play.create() for _ in range(3)]
+    agents = [play.cluster.agents[f"sandbox-{name}"] for name in names]
+    held = threading.Event()
+    for agent in agents:
+        agent.usage = held
+    with concurrent.futures.ThreadPoolExecutor(30) as pool:
+        looks = list(pool.map(lambda name: usage(play, name), names * 10))
+    assert looks == [None] * 30 and not held.is_set()
+    held.set()
+    for agent in agents:
+        agent.usage = {"pids": 2}
+    for name in names:
+        eventually(lambda name=name: (usage(play, name) or {}).get("pids") == 2, what=play.server.log)
+
+
+def test_what_a_real_agent_tells(make_play, tmp_path):
+    play = make_play()
+    play.server.start()
+    play.cluster.running = False
+    name = play.create(wait=False)
+    eventually(lambda: f"sandbox-{name}" in play.cluster.pods)
+    agent = PodAgent(play.cluster, f"sandbox-{name}")
+    try:
+        play.until(name, "ready")
+        before = eventually(lambda: usage(play, name), what=play.server.log)
+        assert {member for member, value in before.items() if value is not None} == agent.counts()
+        body = {"command": "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done", "wait": True}
+        assert play.client.post(f"/sandboxes/{name}/exec", json=body).json()["exit_code"] == 0
+        eventually(lambda: (usage(play, name) or before)["cpu_s"] > before["cpu_s"], what=play.server.log)
+        top = Ctl(play.server, tmp_path)
+        eventually(lambda: json.loads(top.out("top", "-n", "1", "-o", "json"))[0]["cpu_percent"] is not None, 30)
+        agent.process.send_signal(signal.SIGSTOP)
+        assert usage(play, name) is None
+        agent.process.send_signal(signal.SIGCONT)
+        eventually(lambda: usage(play, name), 30, play.server.log)
+    finally:
+        agent.close()
 
 
 @pytest.fixture

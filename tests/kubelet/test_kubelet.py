@@ -83,6 +83,13 @@ def test_the_kernel_holds_what_was_promised(make_box):
     assert box.out("ls /var/run/secrets 2>/dev/null; env | grep -c KUBERNETES; true") == "0\n"
 
 
+def test_what_a_pod_takes_is_told(make_box):
+    box = make_box(memory="100Mi")
+    usage = eventually(lambda: box.get().json()["usage"], what="its agent tells")
+    assert usage["cpu_s"] > 0 and usage["pids"] >= 1 and usage["disk_bytes"] is None
+    assert 0 < usage["memory_bytes"] <= usage["memory_peak_bytes"] <= 100 << 20
+
+
 def test_a_command_that_takes_all_memory_dies_alone(make_box):
     box = make_box()
     job = box.exec("tail /dev/zero")

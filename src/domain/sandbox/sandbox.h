@@ -64,8 +64,9 @@ void sandbox_create_keyed(struct service *service, const char *tenant, const str
 int sandbox_get(struct service *service, const char *tenant, const char *id, struct sandbox_record *ret_record,
 	struct err *err) MUSTCHECK;
 /*
- * The record as sandbox_json has it, and what the sandbox takes of the host ("usage"), asked of the driver: null for one
- * that is not ready, and where the answer does not come at once. Calls done once, now or later; json is owned by it.
+ * The record as sandbox_json has it, and what the sandbox takes of the host ("usage"), asked of the driver or, where that
+ * cannot tell, of its agent: null for one that is not ready, and where the answer does not come at once. Calls done once,
+ * now or later; json is owned by it.
  */
 typedef void sandbox_measured_f(struct json_object *json, void *arg);
 void

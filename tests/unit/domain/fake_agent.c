@@ -303,6 +303,18 @@ answer_health(struct fixture *f, struct http_exchange *exchange)
 }
 
 static void
+answer_usage(struct fixture *f, struct http_exchange *exchange)
+{
+	f->usages++;
+	if (f->usage_held)
+		return;
+	if (f->usage_answer != NULL)
+		answer(exchange, 200, f->usage_answer);
+	else
+		answer(exchange, 404, "{\"code\":\"not_found\",\"detail\":\"no such route\"}");
+}
+
+static void
 on_request(struct http_exchange *exchange, void *arg)
 {
 	struct fixture *f = arg;
@@ -311,6 +323,8 @@ on_request(struct http_exchange *exchange, void *arg)
 
 	if (strcmp(path, "/health") == 0)
 		answer_health(f, exchange);
+	else if (strcmp(path, "/usage") == 0)
+		answer_usage(f, exchange);
 	else if (strcmp(path, "/jobs") == 0)
 		answer_list(f, exchange);
 	else if (strcmp(path, "/exec") == 0)

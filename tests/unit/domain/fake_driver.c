@@ -268,22 +268,19 @@ fake_free(struct driver *driver)
 	free(fake);
 }
 
+#define FAKE_OPS(counted)                                                                                          \
+	{                                                                                                          \
+		.name = "fake", .create = fake_create, .destroy = fake_destroy, .list = fake_list,                 \
+		.watch = fake_watch, .host = fake_host, .free = fake_free, .stat = (counted)                       \
+	}
+
 struct driver *
 fake_driver_create(struct fixture *f)
 {
-	static const struct driver_ops ops = {
-		.name = "fake",
-		.create = fake_create,
-		.destroy = fake_destroy,
-		.list = fake_list,
-		.watch = fake_watch,
-		.host = fake_host,
-		.stat = fake_stat,
-		.free = fake_free,
-	};
+	static const struct driver_ops ops = FAKE_OPS(fake_stat), ops_of_pods = FAKE_OPS(NULL);
 	struct fake_driver *fake = calloc(1, sizeof *fake);
 
-	fake->driver.ops = &ops;
+	fake->driver.ops = f->agents_tell ? &ops_of_pods : &ops;
 	fake->f = f;
 	return &fake->driver;
 }

@@ -77,6 +77,9 @@ struct fixture {
 	int bars; /* unknown jobs that were barred */
 	bool not_healthy; /* health checks are answered 500 */
 	bool denies; /* health checks are answered 403 */
+	const char *usage_answer; /* of GET /usage; NULL: an agent that knows no such request */
+	bool usage_held; /* it is not answered */
+	int usages; /* such requests that came */
 	uint64_t last_fence;
 
 	/* what the agent's commands write and read; all of them the same */
@@ -99,6 +102,7 @@ struct fixture {
 	bool hold_creates; /* creates are kept until fixture_release_creates() */
 	const struct driver_usage *usage; /* of any sandbox; NULL: none is there */
 	bool hold_stats; /* likewise kept */
+	bool agents_tell; /* what a sandbox takes, in place of the driver: services made from now on */
 	void *held[8]; /* struct fake_call */
 	int held_count;
 	int creates, destroys, destroy_failures; /* so many destroys fail first */
