@@ -110,6 +110,10 @@ head_target(struct http_head *head, const char *target, char *spare, const char 
 		return 400;
 	}
 
+	/* OPTIONS of a server by its name alone is of the server as a whole (RFC 9112, 3.2.4). */
+	if (*path == '\0' && head->method == HTTP_OPTIONS)
+		path = "*";
+
 	size_t path_len = strcspn(path, "?");
 
 	head->path = spare;

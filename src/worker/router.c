@@ -102,6 +102,13 @@ router_find(const struct route *routes, size_t count, enum http_method method, c
 	struct router_match match = { 0 };
 	struct split split;
 
+	if (method == HTTP_OPTIONS && strcmp(raw_path, "*") == 0) {
+		for (size_t i = 0; i < count; i++)
+			match.methods |= 1u << routes[i].method;
+		match.methods |= 1u << HTTP_HEAD | 1u << HTTP_OPTIONS;
+		*ret_match = match;
+		return ROUTER_OPTIONS;
+	}
 	if (split_path(&split, raw_path) != 0) {
 		split_fini(&split);
 		return ROUTER_NO_PATH;

@@ -262,6 +262,31 @@ test_head_tells_its_parts(void **state)
 }
 
 static void
+test_options_may_be_of_the_server_as_a_whole(void **state)
+{
+	static const struct {
+		const char *path;
+		struct text text;
+	} cases[] = {
+		{ "*", TEXT("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n") },
+		{ "*", TEXT("OPTIONS http://x:8001 HTTP/1.1\r\nHost: x\r\n\r\n") },
+		{ "/", TEXT("OPTIONS http://x/ HTTP/1.1\r\nHost: x\r\n\r\n") },
+		{ "/", TEXT("GET http://x HTTP/1.1\r\nHost: x\r\n\r\n") },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct evbuffer *body = evbuffer_new();
+		struct http_head *head;
+
+		assert_int_equal(parse_cut(HTTP_SIDE_REQUEST, &cases[i].text, cases[i].text.len, &head, body), 200);
+		assert_string_equal(http_head_path(head), cases[i].path);
+		http_head_free(head);
+		evbuffer_free(body);
+	}
+}
+
+static void
 test_keep_alive_follows_version_and_connection(void **state)
 {
 	static const struct {
@@ -413,6 +438,7 @@ main(void)
 		cmocka_unit_test(test_responses_are_judged_the_same_at_every_cut),
 		cmocka_unit_test(test_bodies_come_out_whole_at_every_cut),
 		cmocka_unit_test(test_head_tells_its_parts),
+		cmocka_unit_test(test_options_may_be_of_the_server_as_a_whole),
 		cmocka_unit_test(test_keep_alive_follows_version_and_connection),
 		cmocka_unit_test(test_every_part_is_bounded),
 		cmocka_unit_test(test_what_is_wrong_behind_the_bound_is_not_looked_at),

@@ -114,6 +114,7 @@ test_unknown_path_and_method_are_told_apart(void **state)
 	AUTO_REPLY path = fixture_call(*state, "GET", "/sandboxes/box-1/", NULL);
 	AUTO_REPLY method = fixture_call(*state, "PUT", "/sandboxes/box-1", "{}");
 	AUTO_REPLY options = fixture_call(*state, "OPTIONS", "/sandboxes", NULL);
+	AUTO_REPLY all = fixture_call(*state, "OPTIONS", "*", NULL);
 	AUTO_REPLY strange = fixture_call(*state, "BREW", "/health", NULL);
 
 	assert_problem(&path, 404, "not_found");
@@ -122,6 +123,8 @@ test_unknown_path_and_method_are_told_apart(void **state)
 	assert_int_equal(options.status, 204);
 	assert_string_equal(reply_header(&options, "Allow"), "GET, HEAD, POST, OPTIONS");
 	assert_non_null(reply_header(&options, "X-Request-ID"));
+	assert_int_equal(all.status, 204);
+	assert_string_equal(reply_header(&all, "Allow"), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 	assert_problem(&strange, 405, "method_not_allowed");
 	assert_int_equal(fake.calls, 0);
 }

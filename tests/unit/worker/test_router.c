@@ -136,7 +136,7 @@ test_each_route_finds_its_handler(void **state)
 static void
 test_what_is_in_no_line_is_no_path(void **state)
 {
-	static const char *const paths[] = { "", "*", "health", "/nosuch", "/healthz", "/heal", "/health/", "//",
+	static const char *const paths[] = { "", "health", "/nosuch", "/healthz", "/heal", "/health/", "//",
 		"//health", "/health//", "/sandboxes/", "/sandboxes//", "/sandboxes//exec", "/sandboxes/a/",
 		"/sandboxes/a/exec/", "/sandboxes/a/exec/b", "/sandboxes/a/b/c/d/e/f", "/jobs", "/jobs/",
 		"/sandboxes/a/nosuch", "/Health", "/sandboxes/%zz", "/sandboxes/%", "/sandboxes/a%00",
@@ -164,6 +164,16 @@ test_another_method_is_told_what_there_is(void **state)
 	assert_int_equal(find(HTTP_HEAD, "/sandboxes/a/exec"), ROUTER_NO_METHOD);
 	assert_int_equal(find(HTTP_OPTIONS, "/sandboxes/a/exec"), ROUTER_OPTIONS);
 	assert_allow("POST, OPTIONS");
+}
+
+static void
+test_the_server_as_a_whole_takes_what_some_path_takes(void **state)
+{
+	(void)state;
+	assert_int_equal(find(HTTP_OPTIONS, "*"), ROUTER_OPTIONS);
+	assert_allow("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+	assert_int_equal(find(HTTP_GET, "*"), ROUTER_NO_PATH);
+	assert_int_equal(find(HTTP_OPTIONS, "/*"), ROUTER_NO_PATH);
 }
 
 static void
@@ -268,6 +278,7 @@ main(void)
 		cmocka_unit_test(test_each_route_is_described_to_users),
 		cmocka_unit_test(test_what_is_in_no_line_is_no_path),
 		cmocka_unit_test(test_another_method_is_told_what_there_is),
+		cmocka_unit_test(test_the_server_as_a_whole_takes_what_some_path_takes),
 		cmocka_unit_test(test_head_is_found_where_get_is),
 		cmocka_unit_test(test_an_encoded_slash_stays_in_its_segment),
 		cmocka_unit_test(test_an_escape_means_what_it_stands_for),
