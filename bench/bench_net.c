@@ -95,7 +95,8 @@ grant_of(const struct net *net, int number, int rules)
 	grant.egress.limited = rules > 0;
 	grant.egress.count = (uint32_t)rules;
 	for (int i = 0; i < rules; i++)
-		grant.egress.allow[i] = (struct ip_range){ 0x0b000000 + ((uint32_t)i << 16), 16, 443 };
+		grant.egress.allow[i] = ip_dest_of_v4(
+			&(struct ip_range){ 0x0b000000 + ((uint32_t)i << 16), 16, 443 });
 	return grant;
 }
 

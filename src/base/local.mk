@@ -15,6 +15,8 @@ src_base_libbase_a_SOURCES = \
 	src/base/fork.h \
 	src/base/id.c \
 	src/base/id.h \
+	src/base/ip_dest.c \
+	src/base/ip_dest.h \
 	src/base/ip_range.c \
 	src/base/ip_range.h \
 	src/base/json.c \
@@ -42,6 +44,7 @@ base_tests = \
 	tests/unit/base/test_file_tree \
 	tests/unit/base/test_fork \
 	tests/unit/base/test_id \
+	tests/unit/base/test_ip_dest \
 	tests/unit/base/test_ip_range \
 	tests/unit/base/test_json \
 	tests/unit/base/test_json_reader \
@@ -76,6 +79,10 @@ tests_unit_base_test_fork_LDADD = $(base_test_ldadd)
 tests_unit_base_test_id_SOURCES = tests/unit/base/test_id.c
 tests_unit_base_test_id_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_base_test_id_LDADD = $(base_test_ldadd)
+
+tests_unit_base_test_ip_dest_SOURCES = tests/unit/base/test_ip_dest.c
+tests_unit_base_test_ip_dest_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_test_ip_dest_LDADD = $(base_test_ldadd)
 
 tests_unit_base_test_ip_range_SOURCES = tests/unit/base/test_ip_range.c
 tests_unit_base_test_ip_range_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

@@ -85,13 +85,13 @@ number_of(const struct sandbox_record *record, const struct field *field, const 
 static void
 put_egress(struct redis_args *args, const struct egress *egress)
 {
-	char text[EGRESS_MAX * IP_RANGE_TEXT_SIZE + 1] = "any", range[IP_RANGE_TEXT_SIZE];
+	char text[EGRESS_MAX * IP_DEST_TEXT_SIZE + 1] = "any", range[IP_DEST_TEXT_SIZE];
 	size_t len = 0;
 
 	if (egress->limited)
 		text[0] = '\0';
 	for (uint32_t i = 0; egress->limited && i < egress->count; i++) {
-		ip_range_text(&egress->allow[i], range);
+		ip_dest_text(&egress->allow[i], range);
 		len += (size_t)snprintf(text + len, sizeof text - len, "%s ", range);
 	}
 	redis_args_text(args, "egress");
@@ -225,7 +225,7 @@ static int
 read_egress(const struct redis_answer *list, struct egress *ret_egress, struct err *err)
 {
 	const struct redis_answer *value = redis_answer_field(list, "egress");
-	char text[EGRESS_MAX * IP_RANGE_TEXT_SIZE + 1], *rest = text, *range;
+	char text[EGRESS_MAX * IP_DEST_TEXT_SIZE + 1], *rest = text, *range;
 
 	if (value->kind == REDIS_NIL || redis_answer_is(value, "any"))
 		return 0;
@@ -234,7 +234,7 @@ read_egress(const struct redis_answer *list, struct egress *ret_egress, struct e
 	ret_egress->limited = true;
 	while ((range = strtok_r(rest, " ", &rest)) != NULL) {
 		if (ret_egress->count == EGRESS_MAX ||
-			ip_range_parse(range, &ret_egress->allow[ret_egress->count++], err) != 0)
+			ip_dest_parse(range, &ret_egress->allow[ret_egress->count++], err) != 0)
 			return misread(err, "egress");
 	}
 	return 0;

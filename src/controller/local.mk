@@ -12,8 +12,6 @@ src_controller_libcontroller_a_SOURCES = \
 	src/controller/ground.h \
 	src/controller/id_map.c \
 	src/controller/id_map.h \
-	src/controller/ip6_range.c \
-	src/controller/ip6_range.h \
 	src/controller/node_sum.c \
 	src/controller/node_sum.h \
 	src/controller/order.h \

@@ -2,16 +2,16 @@
  * pod_policy.c - the two policies, and whether one that stands is one of them.
  *
  * What is excepted is taken out of every range that is allowed, since policies know no rule that denies. A range that
- * lies in an excepted one as a whole is left out. What is excepted of IPv4 is so behind a NAT64 too.
+ * lies in an excepted one as a whole is left out. What is excepted of IPv4 is so behind a NAT64 too. ::ffff:0:0/96 is no
+ * way around: no packet has such an address, and the API server takes none.
  */
 /* SPDX-License-Identifier: MIT */
 #include "controller/pod_policy.h"
 
 #include "base/err.h"
-#include "base/ip_range.h"
+#include "base/ip_dest.h"
 #include "base/json.h"
 #include "conf/config.h"
-#include "controller/ip6_range.h"
 #include "controller/pod_rules.h"
 #include "controller/pod_spec.h"
 #include "controller/pod_write.h"
@@ -23,26 +23,16 @@
 enum { PORT_DNS = 53 };
 
 /* Where clouds tell machines their secrets: never reached, whatever the settings say. */
-static const struct ip_range link_local = { .address = UINT32_C(0xa9fe0000), .prefix = 16 };
-static const struct ip6_range link_local_v6[] = {
-	{ .address = { .s6_addr = { 0xfe, 0x80 } }, .prefix = 10 },
-	{ .address = { .s6_addr = { 0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54 } }, .prefix = 128 },
-};
-enum { LINK_LOCAL_V6 = sizeof link_local_v6 / sizeof link_local_v6[0] };
+static const char *const link_local[] = { "fe80::/10", "fd00:ec2::254", "169.254.0.0/16" };
+enum { LINK_LOCAL = sizeof link_local / sizeof link_local[0] };
 
 static int
 check_ranges(const char *setting, const struct config_list *list, struct err *err)
 {
-	struct ip_range range = { 0 };
-	struct ip6_range v6;
+	struct ip_dest range = { 0 };
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (ip6_range_is_meant(list->items[i])) {
-			if (ip6_range_parse(list->items[i], &v6, err) != 0)
-				return err_prefix(err, "%s", setting);
-			continue;
-		}
-		if (ip_range_parse(list->items[i], &range, err) != 0)
+		if (ip_dest_parse(list->items[i], &range, err) != 0)
 			return err_prefix(err, "%s", setting);
 		if (range.port != 0)
 			return err_set(
@@ -101,112 +91,69 @@ add_match(struct json_object *peer, const char *selector)
 	return pod_write_in(pod_write_in(peer, selector, pod_write_object()), "matchLabels", pod_write_object());
 }
 
-/* A range as policies write it: always with its prefix. */
-static void
-range_write(const struct ip_range *range, char ret_text[IP_RANGE_TEXT_SIZE])
-{
-	struct ip_range plain = { .address = range->address, .prefix = range->prefix };
-
-	ip_range_text(&plain, ret_text);
-	if (strchr(ret_text, '/') == NULL)
-		strcat(ret_text, "/32");
-}
-
 static struct json_object *
-add_block_text(struct json_object *peers, const char *cidr)
+add_block(struct json_object *peers, const struct ip_dest *range)
 {
 	struct json_object *block = pod_write_in(
 		pod_write_item(peers, pod_write_object()), "ipBlock", pod_write_object());
+	char text[IP_DEST_TEXT_SIZE];
 
-	return pod_write_text(block, "cidr", cidr);
-}
-
-static struct json_object *
-add_block(struct json_object *peers, const struct ip_range *range)
-{
-	char text[IP_RANGE_TEXT_SIZE];
-
-	range_write(range, text);
-	return add_block_text(peers, text);
+	ip_dest_cidr(range, text);
+	return pod_write_text(block, "cidr", text);
 }
 
 static void
 add_blocks(struct json_object *peers, const struct config_list *list)
 {
-	char text[IP6_RANGE_TEXT_SIZE];
-	struct ip_range range;
-	struct ip6_range v6;
+	struct ip_dest range;
 	struct err err;
 
-	for (size_t i = 0; i < list->count; i++) {
-		if (ip6_range_parse(list->items[i], &v6, &err) == 0) {
-			ip6_range_text(&v6, text);
-			add_block_text(peers, text);
-		} else if (ip_range_parse(list->items[i], &range, &err) == 0) {
+	for (size_t i = 0; i < list->count; i++)
+		if (ip_dest_parse(list->items[i], &range, &err) == 0)
 			add_block(peers, &range);
-		}
-	}
 }
 
-/* Of the excepted ranges: link-local, then those of the settings. False: there is none from that number on. */
+/*
+ * Of the excepted ranges: link-local, then those of the settings, each twice: as it is, and what a NAT64 makes of it. False:
+ * there is none from that number on.
+ */
 static bool
-excepted_from(const struct config *config, size_t *at, struct ip_range *ret_range)
+excepted_from(const struct config *config, size_t *at, struct ip_dest *ret_range)
 {
 	const struct config_list *list = &config->egress_except_cidrs;
 	struct err err;
 
-	for (size_t i = (*at)++; i <= list->count; i = (*at)++) {
-		*ret_range = link_local;
-		if (i == 0 || ip_range_parse(list->items[i - 1], ret_range, &err) == 0)
-			return true;
-	}
-	return false;
-}
+	for (size_t i = (*at)++; i / 2 < LINK_LOCAL + list->count; i = (*at)++) {
+		const char *text = i / 2 < LINK_LOCAL ? link_local[i / 2] : list->items[i / 2 - LINK_LOCAL];
 
-/* The same of IPv6: link-local, those of the settings, and those of IPv4 as a NAT64 has them. */
-static bool
-excepted_v6_from(const struct config *config, size_t *at, struct ip6_range *ret_range)
-{
-	const struct config_list *list = &config->egress_except_cidrs;
-	struct ip_range v4 = link_local;
-	struct err err;
-
-	for (size_t i = (*at)++; i < LINK_LOCAL_V6 + 1 + list->count; i = (*at)++) {
-		if (i < LINK_LOCAL_V6) {
-			*ret_range = link_local_v6[i];
-			return true;
-		}
-		if (i > LINK_LOCAL_V6) {
-			if (ip6_range_parse(list->items[i - LINK_LOCAL_V6 - 1], ret_range, &err) == 0)
-				return true;
-			if (ip_range_parse(list->items[i - LINK_LOCAL_V6 - 1], &v4, &err) != 0)
-				continue;
-		}
-		*ret_range = ip6_range_of_v4(&v4);
+		if (ip_dest_parse(text, ret_range, &err) != 0 || (i % 2 == 1 && !ip_dest_is_v4(ret_range)))
+			continue;
+		if (i % 2 == 1)
+			*ret_range = ip_dest_nat64(ret_range);
 		return true;
 	}
 	return false;
 }
 
 static bool
-is_excepted(const struct config *config, const struct ip_range *range)
+is_excepted(const struct config *config, const struct ip_dest *range)
 {
-	struct ip_range excepted;
+	struct ip_dest excepted;
 	size_t at = 0;
 
 	while (excepted_from(config, &at, &excepted))
-		if (ip_range_contains(&excepted, range))
+		if (ip_dest_contains(&excepted, range))
 			return true;
 	return false;
 }
 
 /* A rule to one range without what is excepted; none when nothing is left of it. */
 static void
-add_way_out(struct json_object *rules, const struct config *config, const struct ip_range *range)
+add_way_out(struct json_object *rules, const struct config *config, const struct ip_dest *range)
 {
 	struct json_object *rule, *block, *excepts = NULL;
-	struct ip_range excepted;
-	char text[IP_RANGE_TEXT_SIZE];
+	struct ip_dest excepted;
+	char text[IP_DEST_TEXT_SIZE];
 	size_t at = 0;
 
 	if (is_excepted(config, range))
@@ -214,36 +161,27 @@ add_way_out(struct json_object *rules, const struct config *config, const struct
 	rule = pod_write_item(rules, pod_write_object());
 	block = add_block(pod_write_in(rule, "to", pod_write_array()), range);
 	while (excepted_from(config, &at, &excepted)) {
-		if (!ip_range_contains(range, &excepted))
+		if (!ip_dest_contains(range, &excepted))
 			continue;
 		if (excepts == NULL)
 			excepts = pod_write_in(block, "except", pod_write_array());
-		range_write(&excepted, text);
+		ip_dest_cidr(&excepted, text);
 		pod_write_item_text(excepts, text);
 	}
 	if (range->port != 0)
 		add_ports(rule, range->port, false);
 }
 
-/* To all of IPv6 without what is excepted. */
 static void
-add_way_out_v6(struct json_object *rules, const struct config *config)
+add_internet(struct json_object *rules, const struct config *config)
 {
-	AUTO_JSON struct json_object *excepts = pod_write_array();
-	struct json_object *block;
-	struct ip6_range excepted;
-	char text[IP6_RANGE_TEXT_SIZE];
-	size_t at = 0;
+	static const char *const all[] = { "0.0.0.0/0", "::/0" };
+	struct ip_dest range;
+	struct err err;
 
-	while (excepted_v6_from(config, &at, &excepted)) {
-		if (excepted.prefix == 0)
-			return;
-		ip6_range_text(&excepted, text);
-		pod_write_item_text(excepts, text);
-	}
-	block = add_block_text(
-		pod_write_in(pod_write_item(rules, pod_write_object()), "to", pod_write_array()), "::/0");
-	pod_write_in(block, "except", json_object_get(excepts));
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		if (ip_dest_parse(all[i], &range, &err) == 0)
+			add_way_out(rules, config, &range);
 }
 
 /* The cluster's own name servers, and those of the settings, which may be link-local. */
@@ -313,7 +251,6 @@ add_owner(struct json_object *metadata, const char *pod_name, const char *pod_ui
 struct json_object *
 pod_policy_allow(const struct config *config, const struct spawn_create *create, const char *pod_uid)
 {
-	static const struct ip_range internet;
 	char name[POD_SPEC_NAME_SIZE];
 	struct json_object *policy, *metadata, *labels, *spec, *rules;
 
@@ -329,10 +266,8 @@ pod_policy_allow(const struct config *config, const struct spawn_create *create,
 	pod_write_item_text(pod_write_in(spec, "policyTypes", pod_write_array()), "Egress");
 	rules = pod_write_in(spec, "egress", pod_write_array());
 	add_dns(rules, config);
-	if (!create->egress.limited) {
-		add_way_out(rules, config, &internet);
-		add_way_out_v6(rules, config);
-	}
+	if (!create->egress.limited)
+		add_internet(rules, config);
 	for (uint32_t i = 0; create->egress.limited && i < create->egress.count && i < EGRESS_MAX; i++)
 		add_way_out(rules, config, &create->egress.allow[i]);
 	return policy;

@@ -3,7 +3,7 @@
 #ifndef ORCHARD_IPC_EGRESS_H
 #define ORCHARD_IPC_EGRESS_H
 
-#include "base/ip_range.h"
+#include "base/ip_dest.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@ enum { EGRESS_MAX = 64 };
 struct egress {
 	bool limited; /* false: the internet; true: only what follows, and DNS */
 	uint32_t count;
-	struct ip_range allow[EGRESS_MAX];
+	struct ip_dest allow[EGRESS_MAX];
 };
 
 #endif

@@ -35,7 +35,7 @@
 #include <sys/stat.h>
 
 /* Raised whenever anything in the mapping means something else than before. */
-enum { SHM_VERSION = 19 };
+enum { SHM_VERSION = 20 };
 enum { SHM_MAGIC = 0x4f524348, PAGE = 4096 };
 
 enum section {

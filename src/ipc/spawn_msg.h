@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SPAWN_VERSION = 8 };
+enum { SPAWN_VERSION = 9 };
 
 enum spawn_op {
 	/* requests */

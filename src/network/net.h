@@ -14,6 +14,7 @@
 #define ORCHARD_NETWORK_NET_H
 
 #include "base/cleanup.h"
+#include "base/ip_range.h"
 #include "ipc/egress.h"
 
 #include <stdbool.h>

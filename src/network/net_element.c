@@ -74,13 +74,15 @@ put_element(struct net_msg *m, const void *first, const void *last, size_t len)
 bool
 net_element_counts(const struct egress *egress, uint32_t i)
 {
-	const struct ip_range *it = &egress->allow[i];
+	const struct ip_dest *it = &egress->allow[i];
 
+	if (!ip_dest_is_v4(it))
+		return false;
 	for (uint32_t j = 0; j < egress->count; j++) {
-		const struct ip_range *other = &egress->allow[j];
+		const struct ip_dest *other = &egress->allow[j];
 
-		if (j != i && other->port == it->port && ip_range_contains(other, it) &&
-			(j < i || !ip_range_contains(it, other)))
+		if (j != i && other->port == it->port && ip_dest_contains(other, it) &&
+			(j < i || !ip_dest_contains(it, other)))
 			return false;
 	}
 	return true;
@@ -95,12 +97,14 @@ put_ranges(struct change *change, const struct net_grant *grant, bool ports)
 	bool any = false;
 
 	for (uint32_t i = 0; i < egress->count; i++) {
-		const struct ip_range *range = &egress->allow[i];
-		struct key first = { htonl(grant->address), htonl(range->address), htons(range->port), 0 };
-		struct key last = { first.from, htonl(ip_range_last(range)), first.port, 0 };
+		struct key first = { htonl(grant->address), 0, htons(egress->allow[i].port), 0 }, last = first;
+		struct ip_range range;
 
-		if ((range->port != 0) != ports || !net_element_counts(egress, i))
+		if ((egress->allow[i].port != 0) != ports || !net_element_counts(egress, i))
 			continue;
+		range = ip_dest_v4(&egress->allow[i]);
+		first.to = htonl(range.address);
+		last.to = htonl(ip_range_last(&range));
 		if (!any) {
 			begin_set(change, change->op, ports ? "allow_port" : "allow");
 			nest = net_msg_nest(&change->m, NFTA_SET_ELEM_LIST_ELEMENTS);

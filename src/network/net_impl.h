@@ -70,7 +70,7 @@ unsigned net_table_host_rules(void);
 int net_element_add(const struct net *net, const struct net_grant *grant, struct err *err) MUSTCHECK;
 int net_element_remove(const struct net *net, const struct net_grant *grant, struct err *err) MUSTCHECK;
 int net_element_set_host(const struct net *net, const uint32_t *addresses, size_t count, struct err *err) MUSTCHECK;
-/* Whether entry i of the list says something that no other entry says: sets of ranges take no range twice. */
+/* Whether entry i of the list says something of IPv4 that no other entry says: sets of ranges take no range twice. */
 bool net_element_counts(const struct egress *egress, uint32_t i);
 
 /* net_box.c */

@@ -152,10 +152,11 @@ write_grant(FILE *out, const struct net_grant *grant)
 	if (!egress->limited)
 		fprintf(out, "add element inet orchard open { %s }\n", from);
 	for (uint32_t i = 0; egress->limited && i < egress->count; i++) {
-		struct ip_range range = egress->allow[i];
+		struct ip_range range;
 
 		if (!net_element_counts(egress, i))
 			continue;
+		range = ip_dest_v4(&egress->allow[i]);
 		range.port = 0;
 		ip_range_text(&range, to);
 		if (egress->allow[i].port == 0)

@@ -58,7 +58,7 @@ egress_is_formed(const struct egress *egress)
 	if (!is_flag(&egress->limited) || egress->count > EGRESS_MAX)
 		return false;
 	for (uint32_t i = 0; i < egress->count; i++) {
-		if (!ip_range_is_formed(&egress->allow[i]))
+		if (!ip_dest_is_formed(&egress->allow[i]))
 			return false;
 	}
 	return true;

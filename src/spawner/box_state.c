@@ -25,7 +25,7 @@ static void
 add_net(struct json_object *object, const struct net_grant *net)
 {
 	struct json_object *allow;
-	char text[IP_RANGE_TEXT_SIZE];
+	char text[IP_DEST_TEXT_SIZE];
 
 	if (net->address == 0)
 		return;
@@ -35,7 +35,7 @@ add_net(struct json_object *object, const struct net_grant *net)
 		return;
 	allow = json_object_new_array();
 	for (uint32_t i = 0; i < net->egress.count; i++) {
-		ip_range_text(&net->egress.allow[i], text);
+		ip_dest_text(&net->egress.allow[i], text);
 		json_object_array_add(allow, json_object_new_string(text));
 	}
 	json_object_object_add(object, "allow", allow);
@@ -62,7 +62,7 @@ read_net(struct json_object *object, struct net_grant *net)
 	for (size_t i = 0; i < json_object_array_length(value); i++) {
 		const char *text = json_object_get_string(json_object_array_get_idx(value, i));
 
-		if (text == NULL || ip_range_parse(text, &net->egress.allow[net->egress.count++], &err) != 0)
+		if (text == NULL || ip_dest_parse(text, &net->egress.allow[net->egress.count++], &err) != 0)
 			return false;
 	}
 	return true;

@@ -193,6 +193,10 @@ def test_no_egress_reaches_metadata_the_host_or_us(netted):
     ({"egress": {"allow": ["169.254.169.254"]}}, "metadata"),
     ({"egress": {"allow": []}, "block_network": True}, "block_network"),
     ({"egress": {"allow": ["1.2.3.4"] * 65}}, "64"),
+    ({"egress": {"allow": ["1.2.3.4", "2001:db8::/32"]}}, "on loopback only"),
+    ({"egress": {"allow": ["[2001:db8::1]:443"]}}, "on loopback only"),
+    ({"egress": {"allow": ["::ffff:169.254.169.254"]}}, "write 169.254.169.254"),
+    ({"egress": {"allow": ["fe80::1%eth0"]}}, "no IPv6 address"),
 ])
 def test_wrong_egress_is_told(netted, fields, words):
     answer = netted.client.post("/sandboxes", json={"image": "default"} | fields)

@@ -6,7 +6,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/err.h"
 #include "base/file.h"
-#include "base/ip_range.h"
+#include "base/ip_dest.h"
 #include "base/json.h"
 #include "conf/config.h"
 #include "controller/pod_policy.h"
@@ -73,15 +73,16 @@ compare(const char *standing, const char *wanted)
 	return a == NULL || b == NULL || !pod_policy_equal(a, b);
 }
 
-/* LIMITED in the environment: only to two ranges, one with a port. */
+/* LIMITED in the environment: only to these, separated by blanks. */
 static struct json_object *
 print_allow(const struct config *config, const char *pod_uid, struct err *err)
 {
-	if (getenv("LIMITED") != NULL) {
-		create.egress.limited = true;
-		create.egress.count = 2;
-		if (ip_range_parse("192.0.2.0/24:443", &create.egress.allow[0], err) != 0 ||
-			ip_range_parse("8.0.0.0/5", &create.egress.allow[1], err) != 0)
+	char *rest = getenv("LIMITED"), *text;
+
+	create.egress.limited = rest != NULL;
+	while (rest != NULL && (text = strtok_r(rest, " ", &rest)) != NULL) {
+		if (create.egress.count == EGRESS_MAX ||
+			ip_dest_parse(text, &create.egress.allow[create.egress.count++], err) != 0)
 			return NULL;
 	}
 	return pod_policy_allow(config, &create, pod_uid);

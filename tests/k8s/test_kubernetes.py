@@ -209,6 +209,20 @@ def test_b119_policies_stand_before_pods_and_go_with_them(server):
     eventually(lambda: f"sandbox-{open_.id}" not in server.policies(), 60, "the policy goes with its pod")
 
 
+def test_b119_egress_of_both_families(server):
+    named = ["10.96.0.0/16", "8.0.0.0/5", "[2001:db8::/32]:443", "64:ff9b::/96", "2001:db8::7"]
+    box = server.create(egress={"allow": named})
+    assert box.get().json()["egress"] == {"allow": named}
+    rules = server.policies()[f"sandbox-{box.id}"]["spec"]["egress"][1:]
+    blocks = {rule["to"][0]["ipBlock"]["cidr"]: rule for rule in rules}
+    assert set(blocks) == {"8.0.0.0/5", "2001:db8::/32", "64:ff9b::/96", "2001:db8::7/128"}
+    assert {port["port"] for port in blocks["2001:db8::/32"]["ports"]} == {443}
+    assert "64:ff9b::a9fe:0/112" in blocks["64:ff9b::/96"]["to"][0]["ipBlock"]["except"]
+    box.delete()
+    for wrong in "::ffff:10.0.0.1", "fe80::1", "fd00:ec2::254":
+        assert server.client.post("/sandboxes", json={"image": "default", "egress": {"allow": [wrong]}}).status_code == 422
+
+
 def test_b110_what_a_node_tells_in_events_alone(make_pod_server, cluster):
     """Of a pod that is bound to a node where nobody works on it, but for the one who writes events."""
     server = make_pod_server(pod_node_selector=["workload=none"]).start()

@@ -101,8 +101,11 @@ def test_a_template_makes_a_pod_that_is_taken(namespace, podprint, tmp_path):
     (["default"], {}), (["default"], {"AGENT_INGRESS_CIDRS": "192.0.2.0/24", "ORCHESTRATOR_POD_LABELS": ""}),
     (["allow", "11111111-2222-3333-4444-555555555555"], {}),
     (["allow", "11111111-2222-3333-4444-555555555555"], {"EGRESS_EXCEPT_CIDRS": "2001:db8::/32, 10.0.0.0/8", "POD_DNS_CIDRS": "fd00:10::a"}),
-    (["allow", "11111111-2222-3333-4444-555555555555"], {"LIMITED": "1"}),
-], ids=["default", "from-outside", "internet", "ipv6", "limited"])
+    (["allow", "11111111-2222-3333-4444-555555555555"], {"LIMITED": "192.0.2.0/24:443 8.0.0.0/5"}),
+    (["allow", "11111111-2222-3333-4444-555555555555"],
+     {"LIMITED": "::/0 fd00::/8 [2001:db8:1::/48]:443 2001:db8::7 64:ff9b::/96 ::/64 8.0.0.0/5 2001:db8::7",
+      "EGRESS_EXCEPT_CIDRS": "10.0.0.0/8, fd12::/16"}),
+], ids=["default", "from-outside", "internet", "ipv6", "limited", "limited-ipv6"])
 def test_B119_a_policy_that_stands_is_known_again(namespace, podprint, tmp_path, arguments, settings):
     wanted = json.loads(podprint(*arguments, **settings))
     standing = made_of(namespace, json.dumps(wanted))

@@ -8,8 +8,11 @@
 struct json_object;
 struct json_reader;
 
-/* {"allow": ["10.1.2.0/24:443", "1.2.3.4"]}. Faults go into the reader; absent: not limited. */
-void egress_spec_read(struct json_reader *reader, const char *field, struct egress *ret_egress);
+/*
+ * {"allow": ["10.1.2.0/24:443", "2001:db8::/32"]}. Faults go into the reader; absent: not limited.
+ * ipv6: whether sandboxes have any but on loopback.
+ */
+void egress_spec_read(struct json_reader *reader, const char *field, bool ipv6, struct egress *ret_egress);
 /* NULL (JSON's null) when it is not limited. */
 struct json_object *egress_json(const struct egress *egress);
 

@@ -126,11 +126,11 @@ spec_read_labels(struct json_reader *reader, struct sandbox_spec *spec)
 
 /* Naming destinations asks for a network. */
 static void
-spec_read_network(struct json_reader *reader, struct sandbox_spec *spec)
+spec_read_network(const struct config *config, struct json_reader *reader, struct sandbox_spec *spec)
 {
 	bool said = json_reader_bool(reader, "block_network", &spec->block_network);
 
-	egress_spec_read(reader, "egress", &spec->egress);
+	egress_spec_read(reader, "egress", config_is_kubernetes(config), &spec->egress);
 	if (!spec->egress.limited)
 		return;
 	if (said && spec->block_network)
@@ -150,7 +150,7 @@ sandbox_spec_read(const struct config *config, struct json_reader *reader, struc
 	if (json_reader_string(reader, "sandbox_id", 4096, &ret_spec->id) && !id_is_sandbox_id(ret_spec->id))
 		json_reader_fault(reader, "sandbox_id", "value_error",
 			"must be 1 to 54 characters of a-z, 0-9 and '-', with no '-' first or last");
-	spec_read_network(reader, ret_spec);
+	spec_read_network(config, reader, ret_spec);
 	spec_read_cpu(config, reader, ret_spec);
 	spec_read_memory(config, reader, ret_spec);
 	spec_read_disk(config, reader, ret_spec);

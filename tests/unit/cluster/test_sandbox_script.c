@@ -106,6 +106,16 @@ number_at(size_t index)
 	return number;
 }
 
+static struct ip_dest
+dest_of(const char *text)
+{
+	struct ip_dest dest = { 0 };
+	struct err err;
+
+	assert_int_equal(ip_dest_parse(text, &dest, &err), 0);
+	return dest;
+}
+
 static struct sandbox_record
 new_record(const char *id)
 {
@@ -121,10 +131,12 @@ new_record(const char *id)
 		.created_at = 1764477963.25,
 		.created_ms = 5000,
 		.egress = { .limited = true,
-			.count = 2,
-			.allow = { { 0x0a000000, 8, 0 }, { 0x01020304, 32, 443 } } },
+			.count = EGRESS_MAX,
+			.allow = { dest_of("10.0.0.0/8"), dest_of("1.2.3.4:443"), dest_of("2001:db8::/32") } },
 	};
 
+	for (size_t i = 3; i < EGRESS_MAX; i++) /* the longest text */
+		record.egress.allow[i] = dest_of("[ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe/127]:65535");
 	snprintf(record.id, sizeof record.id, "%s", id);
 	id_uuid4(record.uid);
 	id_token(record.agent_token);
@@ -241,7 +253,7 @@ test_a_record_comes_back_as_it_went(void **state)
 	assert_string_equal(back.host, here.host);
 	assert_string_equal(back.record.home, here.replica);
 	snprintf(record.home, sizeof record.home, "%s", here.replica);
-	assert_int_equal(back.record.egress.count, 2);
+	assert_int_equal(back.record.egress.count, EGRESS_MAX);
 	assert_memory_equal(&back.record, &record, sizeof record);
 }
 

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "controller/pod_policy.h"
 
-#include "base/ip_range.h"
+#include "base/ip_dest.h"
 #include "ipc/spawn_msg.h"
 #include "pods.h"
 
@@ -112,7 +112,7 @@ test_limited_egress(void **state)
 	(void)state;
 	create.egress.limited = true;
 	for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
-		assert_int_equal(ip_range_parse(named[i], &create.egress.allow[create.egress.count++], &err), 0);
+		assert_int_equal(ip_dest_parse(named[i], &create.egress.allow[create.egress.count++], &err), 0);
 	policy = pod_policy_allow(config, &create, "pod-1");
 	assert_int_equal(json_object_array_length(pods_at(policy, "spec/egress")), 4); /* with DNS */
 	assert_string_equal(pods_text(policy, "spec/egress/1"),
@@ -122,6 +122,37 @@ test_limited_egress(void **state)
 		"{\"cidr\":\"8.0.0.0/5\",\"except\":[\"10.0.0.0/8\"]}");
 	assert_string_equal(pods_text(policy, "spec/egress/3/to/0/ipBlock"),
 		"{\"cidr\":\"0.0.0.0/0\",\"except\":[\"169.254.0.0/16\",\"10.0.0.0/8\"]}");
+	config_free(config);
+}
+
+/* The same of IPv6, each family without what is excepted of it. */
+static void
+test_limited_egress_of_ipv6(void **state)
+{
+	static const char *const named[] = { "[2001:db8::1]:443", "fd12::/16", "fd00:ec2::/32", "fe80::1",
+		"64:ff9b::a9fe:a9fe", "64:ff9b::/96", "::/0", "2001:db8:1:2::/64", "8.0.0.0/8" };
+	struct config *config = PODS_CONFIG("EGRESS_EXCEPT_CIDRS", "10.0.0.0/8, fd12::/16, 2001:db8:1::/48");
+	struct spawn_create create = order;
+	AUTO_JSON struct json_object *policy = NULL;
+	struct err err;
+
+	(void)state;
+	create.egress.limited = true;
+	for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
+		assert_int_equal(ip_dest_parse(named[i], &create.egress.allow[create.egress.count++], &err), 0);
+	policy = pod_policy_allow(config, &create, "pod-1");
+	assert_int_equal(json_object_array_length(pods_at(policy, "spec/egress")), 6); /* with DNS */
+	assert_string_equal(pods_text(policy, "spec/egress/1"),
+		"{\"to\":[{\"ipBlock\":{\"cidr\":\"2001:db8::1/128\"}}],"
+		"\"ports\":[{\"protocol\":\"TCP\",\"port\":443},{\"protocol\":\"UDP\",\"port\":443}]}");
+	assert_string_equal(pods_text(policy, "spec/egress/2/to/0/ipBlock"),
+		"{\"cidr\":\"fd00:ec2::/32\",\"except\":[\"fd00:ec2::254/128\"]}");
+	assert_string_equal(pods_text(policy, "spec/egress/3/to/0/ipBlock"),
+		"{\"cidr\":\"64:ff9b::/96\",\"except\":[\"64:ff9b::a9fe:0/112\",\"64:ff9b::a00:0/104\"]}");
+	assert_string_equal(pods_text(policy, "spec/egress/4/to/0/ipBlock"),
+		"{\"cidr\":\"::/0\",\"except\":[\"fe80::/10\",\"fd00:ec2::254/128\",\"64:ff9b::a9fe:0/112\","
+		"\"64:ff9b::a00:0/104\",\"fd12::/16\",\"2001:db8:1::/48\"]}");
+	assert_string_equal(pods_text(policy, "spec/egress/5/to/0/ipBlock"), "{\"cidr\":\"8.0.0.0/8\"}");
 	config_free(config);
 }
 
@@ -190,7 +221,9 @@ test_settings_are_checked(void **state)
 			"write fe80::/10" },
 		{ "POD_DNS_CIDRS", "fe80::/129", "from 0 to 128" },
 		{ "EGRESS_EXCEPT_CIDRS", "fe80::g", "no IPv6 address" },
-		{ "EGRESS_EXCEPT_CIDRS", "[fd00::1]:80", "no IPv6 address" },
+		{ "EGRESS_EXCEPT_CIDRS", "[fd00::1]:80", "must not name a port" },
+		{ "EGRESS_EXCEPT_CIDRS", "::ffff:10.0.0.0/104", "IPv4 written as IPv6; write 10.0.0.0/8" },
+		{ "AGENT_INGRESS_CIDRS", "fe80::1%eth0", "no IPv6 address" },
 		{ "AGENT_INGRESS_CIDRS", "everywhere", "agent_ingress_cidrs" },
 		{ "ORCHESTRATOR_POD_LABELS", "app", "name=value" },
 	};
@@ -216,6 +249,7 @@ main(void)
 		cmocka_unit_test(test_internet_without_what_is_private),
 		cmocka_unit_test(test_ipv6_without_what_is_private),
 		cmocka_unit_test(test_limited_egress),
+		cmocka_unit_test(test_limited_egress_of_ipv6),
 		cmocka_unit_test(test_policies_are_compared_by_meaning),
 		cmocka_unit_test(test_settings_are_checked),
 	};

@@ -1,5 +1,7 @@
 /* test_specs.c - requests are checked as a whole before anything is touched. */
 /* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "conf/config.h"
@@ -17,9 +19,10 @@
 
 #include <cmocka.h>
 
-static char test_cpu[] = "1", test_memory[] = "2Gi";
+static char test_cpu[] = "1", test_memory[] = "2Gi", local[] = "local", kubernetes[] = "kubernetes";
 
-static const struct config test_config = {
+static struct config test_config = {
+	.driver = local,
 	.default_cpu = test_cpu,
 	.default_memory = test_memory,
 	.block_network_default = true,
@@ -158,6 +161,7 @@ test_sandbox_requests(void **state)
 		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"example.org\"]}}", "egress" },
 		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"::1\"]}}", "egress" },
 		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"1.2.3.4/24\"]}}", "egress" },
+		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"2001:db8::/32\"]}}", "egress" },
 		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"169.254.169.254\"]}}", "egress" },
 		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"127.0.0.1:80\"]}}", "egress" },
 		{ "{\"image\":\"i\",\"egress\":{\"allow\":[\"224.0.0.0/4\"]}}", "egress" },
@@ -316,6 +320,62 @@ test_egress_asks_for_a_network(void **state)
 	assert_string_equal(json_text(shown, NULL), "{\"allow\":[\"10.1.2.0/24:443\",\"1.2.3.4\",\"0.0.0.0/0\"]}");
 }
 
+/* {"allow": [text]}: the first fault, NULL for none; owned by the reader. */
+static const char *
+fault_of_egress(const char *text, struct json_reader *reader)
+{
+	AUTO_FREE char *line = alloc_format("{\"image\":\"i\",\"egress\":{\"allow\":[\"%s\"]}}", text);
+	AUTO_JSON struct json_object *body = parse(line);
+	struct json_object *msg = NULL;
+	struct sandbox_spec spec;
+
+	json_reader_init(reader, body);
+	sandbox_spec_read(&test_config, reader, &spec);
+	if (reader->faults != NULL)
+		json_object_object_get_ex(json_object_array_get_idx(reader->faults, 0), "msg", &msg);
+	return json_object_get_string(msg);
+}
+
+/* Pods alone have IPv6. Nothing of it gets round what no sandbox reaches. */
+static void
+test_egress_of_ipv6(void **state)
+{
+	static const struct {
+		const char *text, *pods, *local; /* words of the refusal; NULL: taken */
+	} cases[] = {
+		{ "2001:db8::/32", NULL, "on loopback only" },
+		{ "[2001:db8::1]:443", NULL, "on loopback only" },
+		{ "::/0", NULL, "on loopback only" },
+		{ "64:ff9b::808:808", NULL, "on loopback only" },
+		{ "1.2.3.4", NULL, NULL },
+		{ "::1", "loopback", "loopback" },
+		{ "::", "loopback", "loopback" },
+		{ "::8.8.8.8", "reserved", "reserved" },
+		{ "fe80::1", "link-local", "link-local" },
+		{ "fe80::1%eth0", "no IPv6 address", "no IPv6 address" },
+		{ "ff02::1", "multicast", "multicast" },
+		{ "fd00:ec2::254", "metadata", "metadata" },
+		{ "64:ff9b::a9fe:a9fe", "metadata", "metadata" },
+		{ "::ffff:8.8.8.8", "write 8.8.8.8", "write 8.8.8.8" },
+		{ "::ffff:a9fe:a9fe", "write 169.254.169.254", "write 169.254.169.254" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		for (int pods = 0; pods < 2; pods++) {
+			const char *wanted = pods ? cases[i].pods : cases[i].local, *said;
+			struct json_reader reader;
+
+			test_config.driver = pods ? kubernetes : local;
+			said = fault_of_egress(cases[i].text, &reader);
+			if ((said != NULL) != (wanted != NULL) || (said != NULL && strstr(said, wanted) == NULL))
+				fail_msg("%s: %s", cases[i].text, said != NULL ? said : "taken");
+			json_reader_fini(&reader);
+		}
+	}
+	test_config.driver = local;
+}
+
 static void
 test_egress_is_bounded(void **state)
 {
@@ -327,14 +387,16 @@ test_egress_is_bounded(void **state)
 	(void)state;
 	json_object_object_get_ex(body, "egress", &egress);
 	json_object_object_get_ex(egress, "allow", &allow);
-	for (int i = 0; i < EGRESS_MAX; i++)
-		json_object_array_add(allow, json_object_new_string("1.2.3.4"));
+	test_config.driver = kubernetes;
+	for (int i = 0; i < EGRESS_MAX; i++) /* both count, and what is said twice is kept */
+		json_object_array_add(allow, json_object_new_string(i % 2 ? "1.2.3.4" : "2001:db8::1"));
 	read_egress(body, &spec, fault, sizeof fault);
 	assert_string_equal(fault, "");
 	assert_int_equal(spec.egress.count, EGRESS_MAX);
 	json_object_array_add(allow, json_object_new_string("1.2.3.4"));
 	read_egress(body, &spec, fault, sizeof fault);
 	assert_string_equal(fault, "egress");
+	test_config.driver = local;
 }
 
 int
@@ -342,6 +404,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_egress_asks_for_a_network),
+		cmocka_unit_test(test_egress_of_ipv6),
 		cmocka_unit_test(test_egress_is_bounded),
 		cmocka_unit_test(test_sandbox_requests),
 		cmocka_unit_test(test_exec_requests),

@@ -40,7 +40,7 @@ list_of(const char *const *texts)
 	struct err err;
 
 	for (; *texts != NULL; texts++)
-		assert_int_equal(ip_range_parse(*texts, &egress.allow[egress.count++], &err), 0);
+		assert_int_equal(ip_dest_parse(*texts, &egress.allow[egress.count++], &err), 0);
 	return egress;
 }
 
@@ -48,8 +48,8 @@ static void
 test_a_range_counts_once(void **state)
 {
 	struct egress egress = list_of((const char *const[]){ "10.0.0.0/8", "10.1.0.0/16", "10.1.2.3:80",
-		"10.0.0.0/8:80", "10.0.0.0/8", "10.0.0.0/8:443", "0.0.0.0/0:443", NULL });
-	const bool counts[] = { true, false, false, true, false, false, true };
+		"10.0.0.0/8:80", "10.0.0.0/8", "10.0.0.0/8:443", "0.0.0.0/0:443", "::/0", NULL });
+	const bool counts[] = { true, false, false, true, false, false, true, false };
 
 	(void)state;
 	for (uint32_t i = 0; i < egress.count; i++)
@@ -277,8 +277,8 @@ test_a_full_list_fits(void **state)
 	open_net(rig);
 	assert_int_equal(bring_up(rig, NULL, 0), 0);
 	for (uint32_t i = 0; i < EGRESS_MAX; i++)
-		grant.egress.allow[i] = (struct ip_range){ 0x0b000000 + (i << 16), 16,
-			(uint16_t)(i % 2 ? 443 : 0) };
+		grant.egress.allow[i] = ip_dest_of_v4(
+			&(struct ip_range){ 0x0b000000 + (i << 16), 16, (uint16_t)(i % 2 ? 443 : 0) });
 	if (net_attach(&rig->net, start_box(rig), &grant, &err) != 0 || net_detach(&rig->net, &grant, &err) != 0)
 		fail_msg("%s", err.msg);
 }

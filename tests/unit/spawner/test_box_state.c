@@ -50,7 +50,8 @@ new_state(unsigned ranges)
 	state.net.address = 0x0ac80001;
 	state.net.egress.limited = ranges > 0;
 	for (; state.net.egress.count < ranges; state.net.egress.count++)
-		state.net.egress.allow[state.net.egress.count] = (struct ip_range){ 0xfefefe00, 32, 65535 };
+		state.net.egress.allow[state.net.egress.count] = ip_dest_of_v4(
+			&(struct ip_range){ 0xfefefe00, 32, 65535 });
 	return state;
 }
 

@@ -32,7 +32,8 @@ void spec_set_command(struct json_object *body, char *const *words, int count, i
 		{ "disk", OPT_DISK, "SIZE", "what it may write to its files; 0: no limit", NULL },                 \
 		{ "network", OPT_NETWORK, NULL, "it may reach the internet", NULL },                               \
 		{ "egress", OPT_EGRESS, "ADDRESS",                                                                 \
-			"it may reach these: 10.1.2.0/24, 1.2.3.4:443; may be repeated", NULL },                   \
+			"it may reach these: 10.1.2.0/24, 1.2.3.4:443, [2001:db8::/32]:443; may be repeated",      \
+			NULL },                                                                                    \
 		{ "label", 'l', "NAME=VALUE", "a label; may be repeated", NULL },                                  \
 		{ "ttl", OPT_TTL, "TIME", "it is removed after this time, whatever happens", NULL },               \
 		{ "idle-timeout", OPT_IDLE, "TIME", "it is removed after this time without use", NULL },           \
