@@ -50,6 +50,31 @@ group_of() { # SANDBOX
 	echo "${name:-$1}"
 }
 
+# An agent that is told by its environment, as in a pod: its own groups are in the place where it looks.
+mkdir /pod
+for place in $hierarchies; do mkdir "/sys/fs/cgroup/$place/pod"; done
+export ORCHARD_AGENT_CONFIG='{"sandbox_id":"p","sandbox_uid":"p","token":"t"}'
+sh -c 'for place in $1; do echo $$ >"/sys/fs/cgroup/$place/pod/cgroup.procs"; done
+	exec unshare -m sh -c "
+		mount -t tmpfs pod /pod
+		for place in $1; do mkdir -p /pod/\$place; mount -o bind /sys/fs/cgroup/\$place/pod /pod/\$place; done
+		mount -o rbind /pod /sys/fs/cgroup
+		exec /opt/orchard-agent --listen 127.0.0.1:9090"' sh "$hierarchies" &
+agent=$!
+unset ORCHARD_AGENT_CONFIG
+look() { # PATH
+	wget -qO- --header "X-Orchard-Token: t" --header "X-Orchard-Sandbox: p" "http://127.0.0.1:9090$1" 2>&1
+}
+tries=0
+until look /health >/dev/null || [ $tries = $patience ]; do
+	tries=$((tries + 1))
+	sleep 1
+done
+check pod_usage "$(look /usage | sed 's/:[1-9][0-9]*/:N/g')" '{"cpu_us":N,"memory_bytes":N,"memory_peak_bytes":N,"pids":N}'
+kill -KILL $agent
+wait $agent
+for place in $hierarchies; do rmdir "/sys/fs/cgroup/$place/pod"; done
+
 start
 echo
 check ready "$(api /ready)" '"ready"'

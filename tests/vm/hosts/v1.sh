@@ -20,4 +20,5 @@ groups_of() { # GROUP
 	ls -d /sys/fs/cgroup/*/orchard-*/"$1" 2>/dev/null
 }
 group_count=3
+hierarchies="cpu,cpuacct memory pids"
 runtimes="mount -t cgroup2"

@@ -16,4 +16,5 @@ groups_of() { # GROUP
 	ls -d /sys/fs/cgroup/unit/orchard-*/"$1" 2>/dev/null
 }
 group_count=1
+hierarchies=.
 runtimes=work
