@@ -243,6 +243,20 @@ def test_smoke_test_says_what_a_sandbox_waits_for(make_play):
     eventually(lambda: "the sandbox is unschedulable: no node takes the pod: 0/3 nodes" in words(), 30)
 
 
+@pytest.mark.parametrize("url, key, words", [
+    ("http://127.0.0.1:1", None, "/nosuch/key holds no key"), ("http://127.0.0.1:1", "k\xff", "holds no key"),
+    ("nowhere", "k", "GET nowhere/ready: unknown url type"), ("http://[::1", "k", "Invalid IPv6 URL"),
+    ("http://127.0.0.1:1", "k", "Connection refused")])
+def test_smoke_test_says_what_it_cannot_use(tmp_path, url, key, words):
+    file = tmp_path / "key"
+    if key is not None:
+        file.write_text(key, encoding="latin-1")
+    done = subprocess.run(
+        [REPO / "scripts" / "smoke-test", "--url", url, "--key-file", file if key is not None else "/nosuch/key"],
+        capture_output=True, text=True, timeout=100, check=False, env={"PATH": "/usr/bin:/bin"})
+    assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("setting", ["kubeconfig", "pod_template_file"])
 def test_a_file_that_the_service_user_cannot_read_is_told_by_the_check(make_play, setting):
     play = make_play()

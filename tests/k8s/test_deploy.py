@@ -27,7 +27,10 @@ def test_a_dry_run_runs_nothing():
 
 def test_wrong_arguments_are_refused():
     for arguments, words in ((["--overlay", "nosuch"], "there is no k8s/overlays/nosuch"), (["--nosuch"], "usage:"),
-                             (["--component", "nosuch"], "there is no k8s/components/nosuch"), (["--overlay"], "usage:")):
+                             (["--component", "nosuch"], "there is no k8s/components/nosuch"), (["--overlay"], "usage:"),
+                             (["--setting", "WORKERS"], "must be NAME=VALUE"), (["--setting", "workers=2"], "in capitals"),
+                             (["--setting", "WORKER=2"], "has no worker"), (["--image", "redis"], "is no NAME=IMAGE"),
+                             (["--server-image", 'a"b:1'], "is no NAME=IMAGE"), (["--agent-image", ""], "is no NAME=IMAGE")):
         done = script("deploy-k8s", *arguments)
         assert done.returncode != 0 and words in done.stderr
 
