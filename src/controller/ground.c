@@ -18,7 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAUSE_FIRST_MS = 500, PAUSE_LAST_MS = 15000, RETRY_AFTER_MAX_MS = 60000, RECHECK_MS = 60000 };
+enum {
+	PAUSE_FIRST_MS = 500,
+	PAUSE_LAST_MS = 15000,
+	RETRY_AFTER_MAX_MS = 60000,
+	RECHECK_MS = 15000,
+	DOUBT_MS = 1000
+};
 
 struct ground {
 	struct control *control;
@@ -28,6 +34,8 @@ struct ground {
 	int64_t pause_ms;
 	bool has_space; /* the namespace is there */
 	bool stands;
+	bool doubt; /* since it was last looked at */
+	int64_t looked_ms; /* when that was */
 	bool troubled, refused; /* problem says why; refused: it stays so until somebody changes something */
 	struct err problem;
 };
@@ -73,7 +81,7 @@ all_is_well(struct ground *ground)
 	ground->stands = true;
 	ground->troubled = ground->refused = false;
 	ground->pause_ms = PAUSE_FIRST_MS;
-	again_in(ground, RECHECK_MS);
+	again_in(ground, ground->doubt ? DOUBT_MS : RECHECK_MS);
 	orders_start(ground->control);
 }
 
@@ -179,11 +187,25 @@ on_time(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	ground->doubt = false;
+	ground->looked_ms = clock_boot_ms();
 	if (ground->has_space && ground->stands)
 		ask_policy(ground);
 	else
 		ground->call = control_ask(ground->control, KUBE_GET, CONTROL_NAMESPACES,
 			ground->control->config->sandbox_namespace, NULL, on_space_seen, ground);
+}
+
+void
+ground_doubt(struct ground *ground)
+{
+	int64_t wait_ms = ground->looked_ms + DOUBT_MS - clock_boot_ms();
+
+	if (ground->doubt)
+		return;
+	ground->doubt = true;
+	if (ground->stands && ground->call == NULL)
+		again_in(ground, wait_ms > 0 ? wait_ms : 0);
 }
 
 struct ground *

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "controller/ground.h"
 #include "controller/pod_policy.h"
 #include "controller/pod_read.h"
 #include "controller/pod_spec.h"
@@ -162,6 +163,9 @@ on_posted(const struct kube_answer *answer, void *arg)
 		order->posted = true;
 		ask_look(order);
 	} else if (control_is_final(answer) && !answer->maybe_done) {
+		/* Perhaps its namespace is not there any more. */
+		if (answer->http_status == 403 || control_is_missing(answer))
+			ground_doubt(order->control->ground);
 		order_end(order, answer->why, NULL);
 	} else {
 		order->posted = order->posted || answer->maybe_done;

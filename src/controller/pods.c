@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "conf/config.h"
 #include "controller/control.h"
+#include "controller/ground.h"
 #include "controller/orders.h"
 #include "controller/pod_spec.h"
 #include "controller/removal.h"
@@ -103,6 +104,9 @@ pod_gone(struct control *c, struct pod *pod)
 	if (last.phase != POD_GOING && last.phase != POD_FAILED)
 		snprintf(last.words, sizeof last.words, "its pod was deleted by somebody else");
 	last.phase = POD_GOING;
+	/* With the namespace its policy goes, too. */
+	if (removal == NULL)
+		ground_doubt(c->ground);
 	if (removal == NULL && order == NULL && !pod->told_gone)
 		announce(c, pod, last.words[0] != '\0' ? last.words : words_of(pod));
 	pod_free(pod);
@@ -170,6 +174,23 @@ pod_news(struct control *c, struct pod *pod, struct json_object *object)
 	judge(c, pod);
 }
 
+static void confirm(struct pod *pod);
+
+/* It has gone from what is watched. What nobody was seen to delete may still be there. */
+static void
+pod_left(struct control *c, struct pod *pod, const struct pod_status *status)
+{
+	bool going = status->phase == POD_GOING || id_map_find(c->removals, pod->status.uid) != NULL;
+
+	pod_take(pod, status);
+	if (going) {
+		pod_gone(c, pod);
+		return;
+	}
+	pod->left = true;
+	confirm(pod);
+}
+
 static void
 on_object(void *arg, enum kube_change change, struct json_object *object)
 {
@@ -181,10 +202,8 @@ on_object(void *arg, enum kube_change change, struct json_object *object)
 	pod_status_read(object, NULL, clock_boot_ms(), &status);
 	pod = id_map_find(c->pods, status.id);
 	if (change == KUBE_DELETED) {
-		if (pod == NULL || strcmp(pod->status.pod_uid, status.pod_uid) != 0)
-			return;
-		pod_take(pod, &status);
-		pod_gone(c, pod);
+		if (pod != NULL && strcmp(pod->status.pod_uid, status.pod_uid) == 0)
+			pod_left(c, pod, &status);
 		return;
 	}
 	/* An answer was quicker than the watch, which has not come to the life that the answer showed. */
@@ -194,6 +213,7 @@ on_object(void *arg, enum kube_change change, struct json_object *object)
 	if (pod == NULL)
 		return;
 	pod->seen = true;
+	pod->left = false;
 	pod->round = c->round;
 	pod_news(c, pod, object);
 }
@@ -205,6 +225,17 @@ on_reset(void *arg)
 
 	c->round++;
 	c->listing = true;
+}
+
+/* It runs on, and no list and no watch shows it. As one that has failed it is deleted, by its uid. */
+static void
+pod_lost_labels(struct control *c, struct pod *pod)
+{
+	pod->left = false;
+	pod->status.phase = POD_FAILED;
+	snprintf(pod->status.words, sizeof pod->status.words,
+		"somebody changed the labels app, sandbox-id or sandbox-uid of its pod, by which it is known");
+	judge(c, pod);
 }
 
 /* What the watch has told may be newer than this answer, so of a pod that it knows only the being there counts. */
@@ -224,6 +255,10 @@ on_confirmed(const struct kube_answer *answer, void *arg)
 		pod_gone(c, pod);
 		pods_learn(c, answer->body);
 	} else if (answer->why != NULL) {
+		look_later(pod);
+	} else if (strcmp(status.uid, pod->status.uid) != 0) {
+		pod_lost_labels(c, pod);
+	} else if (pod->left) {
 		look_later(pod);
 	} else if (!pod->seen) {
 		look_later(pod);
@@ -249,7 +284,7 @@ on_look(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (!pod->seen || pod->round != pod->control->round)
+	if (!pod->seen || pod->left || pod->round != pod->control->round)
 		confirm(pod);
 }
 

@@ -25,6 +25,7 @@ struct pod {
 	int64_t known_ms; /* since when; clock_boot_ms() */
 	uint32_t round; /* the last list that had it */
 	bool seen; /* the watch has told of it; else only an answer to one of ours */
+	bool left; /* the watch has told that it is gone, which it also does of one that lost its labels */
 	bool told_gone, told_silent;
 	struct kube_call *confirm; /* is it gone? */
 	struct event *look; /* asks that, unless the watch has settled it by then */

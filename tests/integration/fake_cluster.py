@@ -252,6 +252,13 @@ class FakeCluster:
                        for owner in policy["metadata"].get("ownerReferences", [])):
                     del self.policies[policy["metadata"]["name"]]
 
+    def relabel(self, name, **labels):
+        """By whoever may: it leaves the watch of those that have the labels, and lives on."""
+        with self.changed:
+            before = json.loads(json.dumps(self.pods[name]))
+            self.pods[name]["metadata"]["labels"].update(labels)
+            self.tell("DELETED", before)
+
     def forget_events(self):
         """Watches end, and the server remembers nothing of before: a fresh list is needed."""
         with self.changed:

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import os
+import secrets
 import socket
 import time
 from pathlib import Path
@@ -133,14 +134,14 @@ def test_a_pod_that_a_webhook_makes_unknowable_does_not_stay(play, labels):
 @pytest.mark.parametrize("answer", [
     {}, {"kind": "Status", "status": "Success"}, {"kind": "Pod", "metadata": {"name": "another", "uid": "1"}}])
 def test_an_answer_without_the_pod_in_it_is_looked_into_after_a_pause(play, answer):
-    before = len(play.cluster.calls)
+    before, name = len(play.cluster.calls), "odd-" + secrets.token_hex(4)
     play.cluster.fail("POST", PODS, answer, answer)
-    play.cluster.fail("GET", f"{PODS}/sandbox-odd", answer)
-    play.create(sandbox_id="odd")
+    play.cluster.fail("GET", f"{PODS}/sandbox-{name}", answer)
+    play.create(sandbox_id=name)
     calls = [method for method, path, _ in play.cluster.calls[before:]
-             if (method, path) == ("POST", PODS) or path == f"{PODS}/sandbox-odd"]
+             if (method, path) == ("POST", PODS) or path == f"{PODS}/sandbox-{name}"]
     assert calls[:6] == ["POST", "GET", "GET", "POST", "GET", "POST"]
-    play.delete("odd")
+    play.delete(name)
 
 
 def test_trouble_of_the_api_server_delays_a_create(play):
@@ -189,6 +190,28 @@ def test_b113_a_pod_that_somebody_deletes_has_failed(play):
     name = play.create()
     play.cluster.remove(f"sandbox-{name}")
     assert "deleted by somebody else" in play.until(name, "failed")["status_message"]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_pod_whose_labels_somebody_takes_away_does_not_stay(new_play, told):
+    name = new_play.create()
+    if told:
+        new_play.cluster.relabel(f"sandbox-{name}", app="web")
+    else:
+        new_play.cluster.pods[f"sandbox-{name}"]["metadata"]["labels"].update({"app": "web"})
+        new_play.cluster.forget_events()
+    assert "somebody changed the labels" in new_play.until(name, "failed")["status_message"]
+    eventually(lambda: f"sandbox-{name}" not in new_play.cluster.pods, what=new_play.server.log)
+
+
+def test_b119_the_policy_is_there_again_when_the_namespace_is_made_anew(play):
+    name = play.create()
+    with play.cluster.changed:
+        play.cluster.policies.clear()
+    play.cluster.remove(f"sandbox-{name}")
+    play.until(name, "failed")
+    eventually(lambda: play.cluster.policies, 14)
+    play.delete_record(name)
 
 
 def test_b110_a_pod_that_ends_before_its_agent_answers_has_failed(play):

@@ -315,6 +315,17 @@ def test_b113_a_pod_that_others_delete(server, cluster):
     box.delete()
 
 
+def test_a_pod_whose_labels_somebody_takes_away(server, cluster):
+    """The watch calls it deleted, and no list has it."""
+    box = server.create()
+    answer = cluster.api.patch(f"{server.pods_path}/sandbox-{box.id}", json={"metadata": {"labels": {"app": None}}},
+                               headers={"Content-Type": "application/merge-patch+json"})
+    assert answer.status_code == 200, answer.text
+    wait_status(box, "failed", "somebody changed the labels")
+    eventually(lambda: server.pod(box.id) is None, 60, "the pod is removed")
+    box.delete()
+
+
 def test_b115_the_same_id_again_and_again(server):
     uids = set()
     for _ in range(5):
