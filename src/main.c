@@ -9,6 +9,7 @@
 
 #include "backend/record_log.h"
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "conf/config.h"
 #include "controller/controller.h"
@@ -22,9 +23,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_CONFIG ORCHARD_SYSCONFDIR "/orchard.conf"
@@ -156,6 +159,30 @@ prepare(const struct config *config, struct shm *shm, bool adopted, struct err *
 	return rebuild(config, "keys", true, shm_keys(shm), err);
 }
 
+/*
+ * Whoever started us decides nothing by what we inherit: an ignored SIGCHLD would hide the death of children, a strict
+ * umask would close directories that others must pass.
+ */
+static void
+forget_inherited_habits(void)
+{
+	struct sigaction action;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sigaction(sig, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+			(void)signal(sig, SIG_DFL);
+	umask(022);
+}
+
+/* After the configuration, which may be one of them: /dev/fd/N. Else they would stay open for as long as we live. */
+static void
+close_inherited_files(void)
+{
+	int standard[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
+
+	fork_keep_only(standard, sizeof standard / sizeof *standard);
+}
+
 /* So that no socket of ours ever gets the number of a closed standard stream. */
 static void
 open_standard_streams(void)
@@ -196,6 +223,7 @@ main(int argc, char **argv)
 	struct err err;
 	int status;
 
+	forget_inherited_habits();
 	open_standard_streams();
 	log_never_block();
 	log_init("master", LOG_LEVEL_INFO);
@@ -208,6 +236,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "orchardd: %s\n", err.msg);
 		return MASTER_EXIT_FAILED;
 	}
+	close_inherited_files();
 	if (!arguments.print && !arguments.check)
 		return master_run(&options);
 	if (arguments.print)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import socket
+import sys
 
 import pytest
 
@@ -116,6 +117,52 @@ def test_children_have_no_privileges(server):
             assert fields["Uid"].split()[0] != "0"
             assert int(fields["CapEff"], 16) == 0 and int(fields["CapBnd"], 16) == 0
             assert fields["NoNewPrivs"].strip() == "1"
+
+
+CARELESS = """
+import os, signal, sys
+for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+    signal.signal(number, signal.SIG_IGN)
+os.umask(0o777)
+os.set_inheritable(os.open(sys.argv[1], os.O_RDONLY), True)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def test_habits_of_whoever_started_it_do_not_matter(make_server, tmp_path):
+    """Ignored signals (an ignored SIGCHLD hides dead children), a umask that lets nobody pass, open files."""
+    lent = tmp_path / "lent"
+    lent.touch()
+    server = make_server()
+    server.launcher = [sys.executable, "-c", CARELESS, lent]
+    server.start()
+    box = server.create()
+    assert box.out("umask; grep SigIgn /proc/self/status").split() == ["0022", "SigIgn:", "0000000000000000"]
+    pids = [server.process.pid, box.agent_pid()] + [pid for role in server.processes().values() for pid in role]
+    assert not any(file == str(lent) for pid in pids for file in open_files(pid))
+    server.replace("worker")
+    server.replace("spawner")
+    assert box.out("echo hi") == "hi\n"
+
+
+def open_files(pid):
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")
+    except (FileNotFoundError, ProcessLookupError):  # ended meanwhile
+        return
+    for name in names:
+        try:
+            yield os.readlink(f"/proc/{pid}/fd/{name}")
+        except (FileNotFoundError, ProcessLookupError):  # closed meanwhile
+            pass
+
+
+def test_configuration_that_is_an_open_descriptor(make_server):
+    """As `orchardd -c <(...)` of a shell gives it."""
+    server = make_server()
+    server.launcher = ["bash", "-c", 'exec "$0" -c <(cat "$2")']
+    server.start()
+    assert server.client.get("/sandboxes").status_code == 200
 
 
 def test_disk_full_under_state_dir(make_server, work_dir):
