@@ -143,7 +143,7 @@ answer_head(struct http_exchange *exchange, struct http_text *text, int status, 
 
 	exchange->started = true;
 	exchange->bodiless = !status_has_body(status) || exchange->head->method == HTTP_HEAD;
-	if (!exchange->body_ended)
+	if (!exchange->body_ended || conn->server->draining)
 		conn->close_after = true;
 	http_text_add(text, "HTTP/1.1 ");
 	http_text_add(text, digits);

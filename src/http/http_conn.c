@@ -210,20 +210,30 @@ conn_start_closing(struct http_conn *conn)
 		conn_shut(conn);
 }
 
+/* For what comes next of the client. */
+static int64_t
+conn_due(const struct http_conn *conn, int64_t patience_ms)
+{
+	if (conn->server->draining && patience_ms > HTTP_DRAIN_GRACE_MS)
+		patience_ms = HTTP_DRAIN_GRACE_MS;
+	return clock_boot_ms() + patience_ms;
+}
+
 void
 http_conn_answered(struct http_conn *conn)
 {
 	struct http_exchange *exchange = conn_take_exchange(conn);
+	bool leaves = conn->server->draining && !conn->server->patience;
 	bool body_ended = exchange->body_ended;
 
 	http_exchange_free(exchange);
 	http_conn_watch_output(conn, 0);
-	if (conn->close_after || !body_ended || (conn->eof && evbuffer_get_length(conn->in) == 0)) {
+	if (conn->close_after || leaves || !body_ended || (conn->eof && evbuffer_get_length(conn->in) == 0)) {
 		conn_start_closing(conn);
 		return;
 	}
 	conn->state = HTTP_CONN_HEAD;
-	conn->deadline = clock_boot_ms() + conn->server->options.keepalive_timeout_ms;
+	conn->deadline = conn_due(conn, conn->server->options.keepalive_timeout_ms);
 	conn_watch_input(conn);
 	if (evbuffer_get_length(conn->in) > 0)
 		http_conn_kick(conn);
@@ -253,7 +263,7 @@ conn_step_head(struct http_conn *conn, struct evbuffer *in)
 			return false;
 		}
 		conn->head_started = true;
-		conn->deadline = clock_boot_ms() + server->options.header_timeout_ms;
+		conn->deadline = conn_due(conn, server->options.header_timeout_ms);
 	}
 
 	int rc = http_parser_head(&conn->parser, in, &head);
@@ -369,7 +379,7 @@ conn_on_write(struct bufferevent *bev, void *arg)
 		exchange->throttled = false;
 		exchange->on_drain(exchange, exchange->drain_arg);
 	} else if (conn->state == HTTP_CONN_HEAD && conn->served && !conn->head_started && empty) {
-		conn->deadline = clock_boot_ms() + conn->server->options.keepalive_timeout_ms;
+		conn->deadline = conn_due(conn, conn->server->options.keepalive_timeout_ms);
 	}
 	if (!conn->dead)
 		conn_process(conn);
@@ -418,7 +428,6 @@ http_conn_open(struct http_server *server, int fd, bool tcp)
 	if (conn->in == NULL || conn->readable == NULL)
 		abort();
 	conn->server = server;
-	conn->close_after = server->draining;
 	conn->deadline = clock_boot_ms() + server->options.header_timeout_ms;
 	http_parser_init(&conn->parser, HTTP_SIDE_REQUEST, server->options.max_header_bytes);
 	TAILQ_INSERT_TAIL(&server->conns, conn, link);
@@ -463,7 +472,7 @@ http_conn_tick(struct http_conn *conn, int64_t now)
 		http_conn_refuse(conn, 408, "the request body did not come in time");
 	else if (conn->head_started)
 		http_conn_refuse(conn, 408, "the request head did not come in time");
-	else if (http_conn_unsent(conn) == 0)
-		http_conn_close(conn);
+	else if (http_conn_unsent(conn) == 0 && (conn->state != HTTP_CONN_HEAD || http_conn_is_idle(conn)))
+		http_conn_close(conn); /* nothing has come meanwhile */
 	conn_leave(conn);
 }

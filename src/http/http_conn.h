@@ -26,7 +26,8 @@ enum {
 	HTTP_OUT_LOW = 64 * 1024, /* output under which on_drain is called */
 	HTTP_PROGRESS = 16 * 1024, /* bytes that renew a body's or an answer's deadline */
 	HTTP_LINGER_MS = 2000, /* how long a closing connection is read to nowhere */
-	HTTP_TICK_MS = 200
+	HTTP_TICK_MS = 200,
+	HTTP_DRAIN_GRACE_MS = 1000 /* a request that is on its way has so long to come */
 };
 
 struct http_server {
@@ -39,7 +40,7 @@ struct http_server {
 	uint32_t conn_count;
 	uint32_t exchange_count;
 	uint32_t depth; /* callbacks on the stack */
-	bool draining;
+	bool draining, patience;
 	bool dead;
 	int64_t date_second;
 	char date[32];

@@ -17,7 +17,7 @@
 #include <event2/event.h>
 #include <event2/listener.h>
 
-enum { ACCEPT_PAUSE_MS = 100, FRESH_GRACE_MS = 1000 };
+enum { ACCEPT_PAUSE_MS = 100 };
 enum { LOOK_AT_LEAST = 64, LOOK_SHARE = 16 };
 
 void
@@ -124,7 +124,7 @@ server_on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	http_server_enter(server);
-	if (count > LOOK_AT_LEAST)
+	if (count > LOOK_AT_LEAST && !server->draining)
 		count = LOOK_AT_LEAST + (count - LOOK_AT_LEAST) / LOOK_SHARE;
 	for (; count > 0 && !TAILQ_EMPTY(&server->conns); count--) {
 		struct http_conn *conn = TAILQ_FIRST(&server->conns);
@@ -173,30 +173,38 @@ http_server_create(struct event_base *base, int listen_fd, const struct http_ser
 	return 0;
 }
 
-/* A request may be on its way here: what has come is answered, and a client that just connected may still speak. */
 void
-http_server_drain(struct http_server *server)
+http_server_drain(struct http_server *server, bool patience)
 {
 	struct http_conn *conn = TAILQ_FIRST(&server->conns);
+	int64_t grace = clock_boot_ms() + HTTP_DRAIN_GRACE_MS;
 
 	if (server->draining)
 		return;
 	server->draining = true;
+	server->patience = patience;
 	evconnlistener_free(server->listener);
 	server->listener = NULL;
 	while (conn != NULL) {
 		struct http_conn *next = TAILQ_NEXT(conn, link);
-		int64_t grace = clock_boot_ms() + FRESH_GRACE_MS;
 
-		conn->close_after = true;
-		if (http_conn_is_idle(conn)) {
-			if (conn->served)
-				http_conn_close(conn);
-			else if (conn->deadline > grace)
-				conn->deadline = grace;
-		}
+		if (!patience && conn->served && http_conn_is_idle(conn))
+			http_conn_close(conn);
+		else if (conn->state == HTTP_CONN_HEAD && conn->deadline > grace)
+			conn->deadline = grace;
 		conn = next;
 	}
+}
+
+uint32_t
+http_server_hears(const struct http_server *server)
+{
+	const struct http_conn *conn;
+	uint32_t count = 0;
+
+	TAILQ_FOREACH(conn, &server->conns, link)
+	count += conn->state == HTTP_CONN_HEAD && conn->deadline != 0;
+	return count;
 }
 
 uint32_t

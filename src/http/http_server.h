@@ -59,8 +59,14 @@ struct http_server_options {
  */
 int http_server_create(struct event_base *base, int listen_fd, const struct http_server_options *options,
 	struct http_server **ret_server, struct err *err) MUSTCHECK;
-/* Stops accepting, closes idle connections, lets running exchanges end with Connection: close. */
-void http_server_drain(struct http_server *server);
+/*
+ * Stops accepting; every answer that begins from now on says Connection: close. With patience, idle connections get a
+ * second to bring a request that may be on its way; without, they are closed. One that has not brought any yet gets it
+ * in both cases.
+ */
+void http_server_drain(struct http_server *server, bool patience);
+/* Connections that may still bring a request, once it drains. */
+uint32_t http_server_hears(const struct http_server *server);
 uint32_t http_server_connections(const struct http_server *server);
 uint32_t http_server_exchanges(const struct http_server *server); /* requests not answered yet */
 void http_server_free(struct http_server *server); /* closes everything at once */

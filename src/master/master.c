@@ -118,8 +118,8 @@ stop_begin(struct master *m, int sig)
 	m->phase = PHASE_DRAINING;
 	sd_notify_stopping(leave_grace(m) + 2 * m->timing.drain_extra);
 	supervise_settle(m->supervisor);
+	server_close_listener(&m->server); /* first: whoever drains sees by it that nobody else serves */
 	supervise_leave(m->supervisor, LEAVE_WORK, 0, sig, leave_grace(m));
-	server_close_listener(&m->server);
 }
 
 static void

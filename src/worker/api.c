@@ -19,6 +19,7 @@
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { HALF_CLOSED_MS = 5000 };
 
@@ -227,6 +228,7 @@ api_create(const struct api_options *options, struct api **ret_api, struct err *
 	api->shm = options->shm;
 	api->self = options->self;
 	api->terminal_fd = options->terminal_fd;
+	api->listen_fd = options->listen_fd;
 	TAILQ_INIT(&api->requests);
 	if (http_server_create(options->base, options->listen_fd, &server, &api->server, err) != 0) {
 		free(api);
@@ -248,11 +250,21 @@ api_expire(struct api *api, bool all)
 	}
 }
 
+/* When the server stops, the master takes the socket out of listening before it says so. */
+static bool
+api_is_succeeded(const struct api *api)
+{
+	socklen_t size = sizeof(int);
+	int listens = 0;
+
+	return getsockopt(api->listen_fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0;
+}
+
 void
 api_drain(struct api *api)
 {
 	api->draining = true;
-	http_server_drain(api->server);
+	http_server_drain(api->server, api_is_succeeded(api));
 	api_expire(api, false);
 }
 
@@ -266,6 +278,12 @@ uint32_t
 api_open_requests(const struct api *api)
 {
 	return http_server_exchanges(api->server);
+}
+
+bool
+api_hears(const struct api *api)
+{
+	return http_server_hears(api->server) > 0;
 }
 
 uint32_t

@@ -43,6 +43,7 @@ struct api {
 	struct shm *shm;
 	struct proc_ref self;
 	struct http_server *server;
+	int listen_fd;
 	int terminal_fd;
 	int64_t body_bytes; /* held by all bodies; body.c changes it */
 	bool draining;
@@ -51,11 +52,16 @@ struct api {
 };
 
 int api_create(const struct api_options *options, struct api **ret_api, struct err *err) MUSTCHECK;
-/* No new connections; /ready says no; live streams end; other requests under way go on. */
+/*
+ * No new connections; /ready says no; live streams end; other requests under way go on. Where others go on listening,
+ * clients that are idle get a second to send what they have begun to.
+ */
 void api_drain(struct api *api);
 /* Answers every request that waits with what is known now, so that its client can ask again. */
 void api_end_waits(struct api *api);
 uint32_t api_open_requests(const struct api *api);
+/* A client may still send a request. */
+bool api_hears(const struct api *api);
 uint32_t api_open_connections(const struct api *api);
 /* Closes everything at once; before service_free. */
 void api_free(struct api *api);

@@ -57,7 +57,8 @@ worker_check_drained(evutil_socket_t fd, short what, void *arg)
 {
 	struct worker *worker = arg;
 	int64_t now = clock_boot_ms();
-	bool open = api_open_requests(worker->api) > 0 || service_busy(worker->service) > 0;
+	bool open = api_open_requests(worker->api) > 0 || api_hears(worker->api) ||
+		service_busy(worker->service) > 0;
 
 	(void)fd;
 	(void)what;

@@ -1,5 +1,6 @@
 """kill -9 of every role, restarts, reloads: nothing is lost, doubled or left behind."""
 
+import http.client
 import os
 import signal
 import time
@@ -193,6 +194,33 @@ def test_requests_during_a_reload_all_succeed(make_server):
             with httpx.Client(base_url=str(server.client.base_url)) as own:
                 assert own.get("/health").status_code == 200
         assert not set(server.processes()["worker"]) & old
+
+
+def test_a_reload_loses_no_request_of_a_kept_connection(make_server):
+    """Who sends before it has heard of the end is answered, and told that this was the last answer there."""
+    server = make_server(workers=2).start()
+
+    def ask(connection):
+        connection.request("GET", "/health")
+        answer = connection.getresponse()
+        answer.read()
+        return answer.getheader("Connection")
+
+    def told_after_a_reload():
+        old = set(server.processes()["worker"])
+        kept = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=20) for _ in range(16)]
+        assert [ask(one) for one in kept] == [None] * len(kept)
+        server.reload()
+        eventually(lambda: old <= {line.get("pid") for line in server.log_lines()
+                                   if line.get("msg", "").startswith("stopping: ")}, 30, "the old ones drain")
+        try:
+            return [ask(one) for one in kept] == ["close"] * len(kept)
+        except (http.client.RemoteDisconnected, ConnectionError):
+            return False  # later than a second after: this machine stood still
+        finally:
+            for one in kept:
+                one.close()
+    assert told_after_a_reload() or told_after_a_reload() or told_after_a_reload()
 
 
 def test_jobs_end_exactly_once_under_random_worker_kills(make_server):

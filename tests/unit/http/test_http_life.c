@@ -461,8 +461,8 @@ test_drain_ends_idle_and_lets_running_finish(void **state)
 	assert_true(rig_wait(rig, &rig->requests, 3));
 	/* On its way when draining begins: answered. */
 	assert_true(send(late, GET("/now"), strlen(GET("/now")), 0) > 0);
-	http_server_drain(rig->server);
-	http_server_drain(rig->server);
+	http_server_drain(rig->server, false);
+	http_server_drain(rig->server, false);
 	assert_true(rig_read(rig, late, NULL));
 	assert_non_null(strstr(rig->reply, "Connection: close\r\n"));
 	assert_int_equal(recv(idle, &byte, 1, 0), 0);
@@ -480,6 +480,48 @@ test_drain_ends_idle_and_lets_running_finish(void **state)
 	for (int64_t end = clock_boot_ms() + 20000; rig->opened > 0 && clock_boot_ms() < end;)
 		rig_spin(rig);
 	assert_int_equal(http_server_connections(rig->server), 0);
+}
+
+/* Others are there for new connections: a client that has not heard of the end yet may send one more request. */
+static void
+test_patient_drain_answers_what_is_on_its_way(void **state)
+{
+	struct rig *rig = *state;
+	struct evbuffer *piece = evbuffer_new();
+
+	rig_start(rig);
+
+	int idle = rig_connect(rig);
+	int silent = rig_connect(rig);
+	int told = rig_connect(rig); /* its answer has begun before, so it promises to stay */
+
+	rig_send(rig, idle, GET("/now"));
+	assert_true(rig_read(rig, idle, "hello"));
+	rig_send(rig, silent, GET("/now"));
+	assert_true(rig_read(rig, silent, "hello"));
+	rig_send(rig, told, GET("/wait"));
+	assert_true(rig_wait(rig, &rig->requests, 3));
+	http_exchange_start(rig->exchange, 200, NULL, 5, NULL, NULL);
+	http_server_drain(rig->server, true);
+	assert_int_equal(http_server_hears(rig->server), 2);
+	rig_send(rig, idle, GET("/now"));
+	assert_true(rig_read(rig, idle, NULL));
+	assert_non_null(strstr(rig->reply, "Connection: close\r\n"));
+	assert_non_null(strstr(rig->reply, "hello"));
+	evbuffer_add(piece, "there", 5);
+	http_exchange_send(rig->exchange, piece);
+	http_exchange_end(rig->exchange);
+	assert_true(rig_read(rig, told, "there"));
+	assert_null(strstr(rig->reply, "Connection: close\r\n"));
+	rig_send(rig, told, GET("/now"));
+	assert_true(rig_read(rig, told, NULL));
+	assert_non_null(strstr(rig->reply, "Connection: close\r\n"));
+	assert_true(rig_read(rig, silent, NULL));
+	assert_int_equal(http_server_hears(rig->server), 0);
+	evbuffer_free(piece);
+	close(idle);
+	close(silent);
+	close(told);
 }
 
 static void
@@ -576,6 +618,7 @@ main(void)
 		TEST(test_counted_answer_that_ends_short_is_cut),
 		TEST(test_accepting_stops_at_max_connections),
 		TEST(test_drain_ends_idle_and_lets_running_finish),
+		TEST(test_patient_drain_answers_what_is_on_its_way),
 		TEST(test_free_tells_every_pending_user),
 		TEST(test_server_may_be_freed_inside_a_request),
 		TEST(test_abort_inside_a_request_is_a_cut),
