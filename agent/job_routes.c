@@ -13,6 +13,7 @@
 #include "http/http_parser.h"
 #include "http/http_server.h"
 
+#include <json-c/json.h>
 #include <string.h>
 
 #define JOB_MAX_WAIT_MS ((int64_t)3600 * 1000)
@@ -68,6 +69,17 @@ job_route_find(const char *path)
 	return NULL;
 }
 
+static void
+answer_unknown(struct http_exchange *exchange, const struct journal *journal)
+{
+	struct json_object *body = json_object_new_object();
+
+	json_object_object_add(body, "code", json_object_new_string("unknown_job"));
+	json_object_object_add(body, "detail", json_object_new_string("this agent has no such job"));
+	json_object_object_add(body, "age_ms", json_object_new_int64(journal_age_ms(journal)));
+	answer_json(exchange, 404, body);
+}
+
 void
 job_routes_serve(struct event_base *base, struct journal *journal, struct http_exchange *exchange, const char *rest)
 {
@@ -94,7 +106,7 @@ job_routes_serve(struct event_base *base, struct journal *journal, struct http_e
 			journal_bar(journal, id);
 	}
 	if (job == NULL)
-		answer_error(exchange, 404, "unknown_job", "this agent has no such job");
+		answer_unknown(exchange, journal);
 	else
 		route->serve(base, exchange, job);
 }

@@ -3,6 +3,7 @@
 #include "agent/journal.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "agent/archive.h"
 #include "agent/job.h"
 
@@ -24,6 +25,7 @@ struct dropped {
 _Static_assert(JOURNAL_FORGOTTEN_IDS < UINT16_MAX, "a slot's number + 1 fits");
 
 struct journal {
+	int64_t began_ms;
 	size_t max_jobs, jobs;
 	int64_t max_bytes, bytes; /* bytes: outputs of ended jobs */
 	TAILQ_HEAD(, job) by_age;
@@ -39,6 +41,7 @@ journal_create(int64_t max_jobs, int64_t max_bytes, struct archive *archive)
 {
 	struct journal *journal = alloc_zero(1, sizeof *journal);
 
+	journal->began_ms = clock_boot_ms();
 	journal->max_jobs = (size_t)max_jobs;
 	journal->max_bytes = max_bytes;
 	journal->archive = archive;
@@ -180,6 +183,12 @@ journal_is_forgotten(const struct journal *journal, const uint8_t id[16])
 			return true;
 	}
 	return false;
+}
+
+int64_t
+journal_age_ms(const struct journal *journal)
+{
+	return clock_boot_ms() - journal->began_ms;
 }
 
 size_t

@@ -42,6 +42,8 @@ void journal_bar(struct journal *journal, const uint8_t id[16]);
 /* It was here and was dropped, or it was barred. */
 bool journal_is_forgotten(const struct journal *journal, const uint8_t id[16]);
 
+/* A request that was sent longer ago went to another agent, whose jobs nobody knows. */
+int64_t journal_age_ms(const struct journal *journal);
 size_t journal_jobs(const struct journal *journal);
 int64_t journal_bytes(const struct journal *journal);
 /* Oldest first; NULL at the end. */

@@ -6,8 +6,8 @@
  *   asking    -> ended | still running (asking) | never heard of it (sending, same id)
  *
  * The agent knows every job id it started, so sending the same id again cannot
- * run it twice; only what it may have forgotten (after RESEND_SAFE_MS) is not
- * sent again.
+ * run it twice; only what it may have forgotten (after RESEND_SAFE_MS), and what
+ * went to an agent before it, is not sent again.
  */
 /* SPDX-License-Identifier: MIT */
 #include "domain/exec/exec_priv.h"
@@ -338,12 +338,25 @@ exec_on_garbled(struct exec *exec, const struct agent_answer *answer)
 }
 
 static void
+exec_note_age(struct exec *exec, const struct agent_answer *answer)
+{
+	struct json_object *age;
+
+	if (answer->outcome == AGENT_UNKNOWN_JOB && exec->record.started_ms != 0 &&
+		json_object_object_get_ex(answer->body, "age_ms", &age))
+		exec->orphaned = json_object_get_int64(age) < clock_boot_ms() - exec->record.started_ms;
+}
+
+static void
 exec_on_barred(const struct agent_answer *answer, void *arg)
 {
 	struct exec *exec = arg;
 
 	exec->call = NULL;
-	if (answer->outcome == AGENT_UNKNOWN_JOB)
+	exec_note_age(exec, answer);
+	if (answer->outcome == AGENT_UNKNOWN_JOB && exec->orphaned)
+		exec_unknown(exec);
+	else if (answer->outcome == AGENT_UNKNOWN_JOB)
 		exec_finish_unsent(exec);
 	else if (answer->outcome == AGENT_NOT_SENT || answer->outcome == AGENT_LOST)
 		exec_on_no_answer(exec, answer->err);
@@ -374,6 +387,8 @@ exec_unknown(struct exec *exec)
 		exec_finish_words(exec, "agent_lost", "it ran, but the agent has forgotten how it ended");
 	else if (exec_ended_unsent(exec))
 		exec_finish_unsent(exec);
+	else if (exec->orphaned)
+		exec_finish_words(exec, "agent_lost", "its agent is no more: its outcome is not known");
 	else if (clock_boot_ms() - exec->sent_ms > RESEND_SAFE_MS)
 		exec_finish_words(exec, "agent_lost", "the agent has forgotten it: its outcome is not known");
 	else if (exec->resumed && !exec->record.detached)
@@ -409,6 +424,7 @@ exec_on_asked(const struct agent_answer *answer, void *arg)
 		return;
 	}
 	exec_reached(exec);
+	exec_note_age(exec, answer);
 	if (answer->outcome == AGENT_JOB && exec_agent_ended(answer->body))
 		exec_finish_agent(exec, answer->body);
 	else if (answer->outcome == AGENT_JOB)

@@ -77,6 +77,7 @@ struct exec {
 	bool resumed; /* taken over from a dead process */
 	bool asking_others; /* Redis, how it ended elsewhere */
 	bool ran; /* its agent has forgotten how it ended */
+	bool orphaned; /* the agent that may have got it is no more: another one answers in its place */
 	struct watch sandbox_watch, job_watch;
 	struct event *timer; /* pause before the next attempt */
 	struct event *cancel_timer; /* pause before asking for its end again */

@@ -263,7 +263,7 @@ static void
 answer_job_call(struct fixture *f, struct http_exchange *exchange, const char *path, const char *query)
 {
 	struct fake_job *job;
-	char id[ID_UUID_SIZE];
+	char id[ID_UUID_SIZE], text[128];
 
 	snprintf(id, sizeof id, "%.36s", path + strlen("/jobs/"));
 	f->gets++;
@@ -277,7 +277,9 @@ answer_job_call(struct fixture *f, struct http_exchange *exchange, const char *p
 	} else if (f->forgets) {
 		answer(exchange, 410, "{\"code\":\"forgotten_job\",\"detail\":\"?\"}");
 	} else if (job == NULL) {
-		answer(exchange, 404, "{\"code\":\"unknown_job\",\"detail\":\"?\"}");
+		snprintf(text, sizeof text, "{\"code\":\"unknown_job\",\"detail\":\"?\",\"age_ms\":%jd}",
+			(intmax_t)f->age_ms);
+		answer(exchange, 404, text);
 	} else if (fake_agent_io(f, exchange, job, path, query)) {
 		return;
 	} else if (strstr(path, "/cancel") != NULL) {

@@ -113,6 +113,7 @@ fixture_setup_sized(void **state, uint32_t sandboxes)
 	must(shm_open_or_create(path, &sizes, &f->shm, &adopted, &err), &err);
 	must(notify_open(shm_notify(f->shm), &f->notify, &err), &err);
 	f->agent_fd = -1;
+	f->age_ms = INT64_MAX;
 	fake_agent_start(f);
 	for (int i = 0; i < FIXTURE_SERVICES; i++)
 		fixture_revive(f, i);

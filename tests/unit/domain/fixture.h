@@ -72,6 +72,7 @@ struct fixture {
 	bool clogged; /* 503 journal_full while it keeps an ended job that is not acknowledged */
 	int64_t kept; /* what /health says of that */
 	bool forgets; /* jobs are answered 410: their results were acknowledged */
+	int64_t age_ms; /* what it says of itself to who asks for jobs it does not know */
 	bool garbles; /* jobs are answered with what is no JSON */
 	bool late; /* a request that was on its way arrives just before the job is barred */
 	int bars; /* unknown jobs that were barred */

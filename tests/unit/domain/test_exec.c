@@ -432,6 +432,26 @@ test_lost_request_is_sent_again_under_its_id(void **state)
 }
 
 static void
+test_what_was_sent_to_an_earlier_agent_is_not_sent_again(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_record record;
+	struct outcome job;
+
+	make_sandbox(f, "a", &record);
+	f->next = FAKE_CUT_BEFORE;
+	f->age_ms = -1;
+	submit(f, 0, "a", COMMAND, &job, NULL);
+	wait_job(f, 0, job.job_id, &job);
+	assert_string_equal(job.verdict, "agent_lost");
+	assert_non_null(strstr(job.error, "its agent is no more"));
+	assert_true(job.started);
+	assert_int_equal(f->execs, 1);
+	assert_int_equal(fake_started(f, job.job_id), 0);
+	assert_idle(f);
+}
+
+static void
 test_refused_request_never_started(void **state)
 {
 	struct fixture *f = *state;
@@ -684,6 +704,7 @@ main(void)
 		RULE(test_stale_fence_takes_a_newer_one_for_the_same_job),
 		RULE(test_lost_answer_is_asked_for_by_id),
 		RULE(test_lost_request_is_sent_again_under_its_id),
+		RULE(test_what_was_sent_to_an_earlier_agent_is_not_sent_again),
 		RULE(test_refused_request_never_started),
 		RULE(test_full_journal_is_waited_for_and_is_no_fault_of_the_sandbox),
 		RULE(test_unreachable_agent_clears_ready_until_it_answers),

@@ -145,6 +145,21 @@ test_what_is_said_never_to_have_started_is_barred_first(void **state)
 }
 
 static void
+test_what_an_earlier_agent_may_have_run_is_lost(void **state)
+{
+	struct fixture *f = *state;
+	struct outcome job;
+	uint32_t slot = lose_request(f, &job);
+
+	f->age_ms = -1;
+	exec_resume(f->services[1], slot);
+	wait_job(f, 1, job.job_id, &job);
+	assert_string_equal(job.verdict, "agent_lost");
+	assert_int_equal(fake_started(f, job.job_id), 0);
+	assert_idle(f);
+}
+
+static void
 test_a_request_that_arrives_late_ends_truthfully(void **state)
 {
 	struct fixture *f = *state;
@@ -350,6 +365,7 @@ main(void)
 		RULE(test_an_end_that_cannot_be_read_is_lost),
 		RULE(test_a_job_that_nobody_remembers_is_lost),
 		RULE(test_what_is_said_never_to_have_started_is_barred_first),
+		RULE(test_what_an_earlier_agent_may_have_run_is_lost),
 		RULE(test_a_request_that_arrives_late_ends_truthfully),
 		RULE(test_a_dead_processs_queued_jobs_do_not_run_unless_detached),
 		RULE(test_a_dead_processs_detached_job_keeps_its_turn),
