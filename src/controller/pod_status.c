@@ -168,11 +168,15 @@ pod_goes_beside(struct json_object *pod, struct json_object *item)
 }
 
 static struct json_object *
+pod_agent(struct json_object *pod_status)
+{
+	return pod_read_find(pod_read_array(pod_status, "containerStatuses"), "name", POD_SPEC_CONTAINER);
+}
+
+static struct json_object *
 pod_agent_state(struct json_object *pod_status)
 {
-	return pod_read_object(
-		pod_read_find(pod_read_array(pod_status, "containerStatuses"), "name", POD_SPEC_CONTAINER),
-		"state");
+	return pod_read_object(pod_agent(pod_status), "state");
 }
 
 /* The first container that ended badly; init containers come first, as they do in the pod. False: none did. */
@@ -342,6 +346,17 @@ pod_waiting_words(struct json_object *pod_status, const struct pod_status *statu
 	return "the pod's containers are being made";
 }
 
+/* True when it is not the container that ran before: a node that has lost all it knew begins its pods anew. */
+static bool
+pod_is_anew(struct json_object *agent, struct pod_status *status)
+{
+	const char *container = pod_read_text(agent, "containerID");
+
+	if (status->container[0] == '\0')
+		pod_read_copy(agent, "containerID", status->container, sizeof status->container);
+	return container[0] != '\0' && strncmp(container, status->container, sizeof status->container - 1) != 0;
+}
+
 /* Its node tells of a container that runs when it looks again, up to a second later. */
 static void
 pod_read_running(struct json_object *pod, struct pod_status *status)
@@ -357,7 +372,11 @@ pod_read_running(struct json_object *pod, struct pod_status *status)
 		return;
 	}
 	status->phase = POD_RUNNING;
-	if (pod_is_lost(pod_status))
+	if (pod_is_anew(pod_agent(pod_status), status)) {
+		status->phase = POD_FAILED;
+		pod_say(status, "the pod's node began it anew, and what was in it is lost%s%s",
+			pod_colon(status->node), status->node);
+	} else if (pod_is_lost(pod_status))
 		pod_lost(status, "NodeNotReady");
 }
 
@@ -392,6 +411,8 @@ pod_status_read(
 {
 	struct pod_status status = { .exit_code = -1 };
 
+	if (before != NULL)
+		memcpy(status.container, before->container, sizeof status.container);
 	pod_read_identity(pod, &status);
 	pod_read_copy(pod_read_object(pod, "status"), "podIP", status.ip, sizeof status.ip);
 	pod_read_copy(pod_read_object(pod, "spec"), "nodeName", status.node, sizeof status.node);

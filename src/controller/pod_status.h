@@ -40,6 +40,7 @@ struct pod_status {
 	int64_t created_ms; /* of the wall clock, as the API server saw it; 0: not known */
 	char ip[64]; /* "" : none */
 	char node[256];
+	char container[128]; /* the runtime's name of the one that was first seen to run; "": none was */
 	char reason
 		[64]; /* one word of the cluster's: "Unschedulable", "ErrImagePull", "OOMKilled", "Evicted"...; or "" */
 	char words[480]; /* a sentence for people; "" when all is well */
@@ -49,7 +50,8 @@ struct pod_status {
 
 /*
  * before: what the same pod was when it was seen last, or NULL: trouble that goes on keeps its beginning, since the
- * cluster alternates between trying and pausing. now_ms is any steady clock, greater than 0.
+ * cluster alternates between trying and pausing, and a container in the place of one that ran means failure. now_ms is any
+ * steady clock, greater than 0.
  */
 void pod_status_read(
 	struct json_object *pod, const struct pod_status *before, int64_t now_ms, struct pod_status *ret_status);

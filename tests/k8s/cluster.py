@@ -14,12 +14,13 @@ import lab
 from orchard_server import eventually
 
 BUILD = Path(__file__).with_name("cluster") / "build"
-# Deployments and what they make, clean-up by owner, namespaces, service accounts. No node lifecycle: a loaded machine's
-# node would be taken for lost.
+# Deployments and what they make, clean-up by owner, namespaces, service accounts.
 CONTROLLERS = ("garbage-collector-controller", "namespace-controller", "serviceaccount-controller",
                "root-ca-certificate-publisher-controller", "deployment-controller", "replicaset-controller",
                "statefulset-controller", "daemonset-controller", "pod-garbage-collector-controller",
                "endpointslice-controller", "endpoints-controller", "disruption-controller")
+# Apart from the others, and only while a test looks at it: a loaded machine's node is taken for lost.
+NODE_CONTROLLERS = ("node-lifecycle-controller", "taint-eviction-controller")
 
 
 def built(script, *programs):
@@ -61,10 +62,10 @@ class Cluster:
                    lambda: f"service accounts are made; log:\n{self.log('kube-controller-manager')}")
         return self
 
-    def spawn(self, name, *arguments, **options):
+    def spawn(self, name, *arguments, called=None):
         program = self.programs / name
         command = [program if program.exists() else name, *arguments]
-        self.processes[name] = lab.spawn(command, self.directory / f"{name}.log", **options)
+        self.processes[called or name] = lab.spawn(command, self.directory / f"{called or name}.log")
 
     def start_etcd(self):
         data = self.directory / "etcd"
@@ -93,10 +94,21 @@ class Cluster:
             f"--service-account-private-key-file={pki}/sa.key", f"--root-ca-file={self.ca}", "--leader-elect=false",
             "--secure-port=0")
 
+    def watch_nodes(self, grace=10):
+        """From now on a node that says nothing for `grace` seconds is taken for lost (usually 50), and what runs on it
+        with it. Until stop("node-watch")."""
+        self.spawn("kube-controller-manager", f"--kubeconfig={self.admin}", f"--controllers={','.join(NODE_CONTROLLERS)}",
+                   "--leader-elect=false", "--secure-port=0", "--node-monitor-period=1s", f"--node-monitor-grace-period={grace}s",
+                   "--node-eviction-rate=100", called="node-watch")
+
+    def stop(self, name):
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait(10)
+
     def close(self):
-        for process in reversed(self.processes.values()):
-            process.kill()
-            process.wait(10)
+        for name in reversed(list(self.processes)):
+            self.stop(name)
         subprocess.run(["umount", "--lazy", self.directory / "etcd"], capture_output=True)
 
     def ready(self):

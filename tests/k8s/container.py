@@ -34,13 +34,14 @@ def batch(text, *options):
 class Network:
     """The pods' addresses: the lowest free one is given out, so an address comes back as soon as may be."""
 
-    def __init__(self):
+    def __init__(self, first):
+        self.first = first
         self.taken = {}
         self.family = 4
 
     def attach(self, uid):
         """A network namespace of the pod's own on a routed pair of interfaces; returns its only address."""
-        number = next(n for n in range(2, 60000) if n not in self.taken)
+        number = next(n for n in range(self.first, self.first + 20000) if n not in self.taken)
         self.taken[number] = uid
         address = f"10.88.{number >> 8}.{number & 255}" if self.family == 4 else f"fd88::{number:x}"
         host, bits, sure = (lab.HOST, 32, "") if self.family == 4 else (lab.HOST6, 128, " nodad")

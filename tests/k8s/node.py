@@ -1,7 +1,8 @@
 """A small node of the tests' own: registers itself, runs the pods that are given to it, tells how they fare.
 
 Started as the first process of a pid namespace, so that its death is that of all its pods, as with a host that
-loses power. Reads orders as lines of JSON on stdin: {"do": "images" | "family" | "look" | "evict" | "oom" | "crash" | "stop" | "cont", ...};
+loses power. Reads orders as lines of JSON on stdin: {"do": "images" | "family" | "look" | "tell" | "evict" | "oom" | "crash" | "stop" |
+"cont", ...};
 leaves at its end.
 """
 
@@ -14,11 +15,13 @@ from pathlib import Path
 import lab
 from container import Network
 from kubeapi import Api, name_of
-from podrun import PodRun
+from podrun import PodRun, now
 from scheduler import Scheduler
 
 CONDITIONS = (("Ready", "True", "KubeletReady"), ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
               ("DiskPressure", "False", "KubeletHasNoDiskPressure"), ("PIDPressure", "False", "KubeletHasSufficientPID"))
+
+BEAT = 1  # of seconds, between two words that it lives; kubelet's is 10
 
 
 class Node:
@@ -29,7 +32,8 @@ class Node:
         self.images = settings["images"]
         self.directory = Path(settings["directory"])
         self.api = Api(settings["url"], settings["token"], settings["ca"])
-        self.network = Network()
+        self.network = Network(settings["first_address"])
+        self.scheduler = Scheduler(self.api, self, settings["scheduler"])
         self.runs = {}
         self.looks = True  # kubelet sees what runs when it looks, once a second; this one can be told not to
 
@@ -40,7 +44,15 @@ class Node:
         await self.api.patch(f"/api/v1/nodes/{self.name}/status", {"status": {
             "capacity": self.allocatable, "allocatable": self.allocatable,
             "addresses": [{"type": "InternalIP", "address": lab.HOST}],
-            "conditions": [{"type": kind, "status": value, "reason": reason} for kind, value, reason in CONDITIONS]}})
+            "conditions": self.conditions()}})
+
+    def conditions(self):
+        return [{"type": kind, "status": value, "reason": reason, "lastHeartbeatTime": now()} for kind, value, reason in CONDITIONS]
+
+    async def beat(self):
+        while True:
+            await asyncio.sleep(BEAT)
+            await self.api.patch(f"/api/v1/nodes/{self.name}/status", {"status": {"conditions": self.conditions()}})
 
     def on_event(self, kind, thing):
         if kind == "LISTED":
@@ -75,8 +87,9 @@ class Node:
             self.network.family = order["family"]
         elif order["do"] == "look":
             self.looks = order["looks"]
-            for run in self.runs.values():
-                asyncio.ensure_future(run.tell())
+            self.tell_all()
+        elif order["do"] == "tell":
+            self.tell_all()
         elif order["do"] == "evict":
             self.of(order["pod"]).evict("The node was low on resource: memory. Threshold quantity: 100Mi, available: 3Mi.")
         elif order["do"] == "oom":
@@ -86,6 +99,10 @@ class Node:
             print(order["do"], order["pod"], file=sys.stderr, flush=True)
         elif order["do"] == "crash":
             self.of(order["pod"]).kill("Error")
+
+    def tell_all(self):
+        for run in self.runs.values():
+            asyncio.ensure_future(run.tell())
 
     async def orders(self):
         reader = asyncio.StreamReader()
@@ -97,7 +114,7 @@ class Node:
     async def run(self):
         await self.register()
         await asyncio.gather(
-            self.orders(), Scheduler(self.api, self).run(),
+            self.orders(), self.beat(), self.scheduler.run(),
             self.api.follow("/api/v1/pods", self.on_event, fieldSelector=f"spec.nodeName={self.name}"))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import secrets
 import shutil
 import sys
 import traceback
@@ -29,6 +30,7 @@ class State:
         self.state = {"waiting": {"reason": "PodInitializing" if "init" in spec else "ContainerCreating"}}
         self.ready = False
         self.restarts = 0
+        self.container = ""
         self.last = {}
 
     def waiting(self, reason, message):
@@ -44,8 +46,8 @@ class State:
                       ({"message": message} if message else {})}
 
     def told(self):
-        return {"name": self.name, "image": self.image, "imageID": "", "ready": self.ready, "started": "running" in self.state,
-                "restartCount": self.restarts, "state": self.state, "lastState": self.last}
+        return {"name": self.name, "image": self.image, "imageID": "", "containerID": self.container, "ready": self.ready,
+                "started": "running" in self.state, "restartCount": self.restarts, "state": self.state, "lastState": self.last}
 
 
 class PodRun:
@@ -154,7 +156,7 @@ class PodRun:
         """Runs the container to its end; its exit code."""
         await self.pull([spec["image"]], [state])
         named = await self.configured(lambda: environment(self.sources, spec, self.address), [state])
-        container = Container(f"{spec['name']}-{self.uid[:8]}-{state.restarts}", spec, self.node.images[spec["image"]],
+        container = Container(secrets.token_hex(16), spec, self.node.images[spec["image"]],
                               self.directory / f"{spec['name']}-{state.restarts}", self.number)
         try:
             await container.start(named, mounts_of(spec, self.volumes), self.pod)
@@ -163,6 +165,7 @@ class PodRun:
             await self.tell()
             return 128
         self.containers[spec["name"]] = container
+        state.container = f"crun://{container.name}"
         state.running()
         state.ready = "readinessProbe" not in spec
         await self.tell()

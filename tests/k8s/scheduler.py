@@ -1,4 +1,4 @@
-"""A small scheduler: gives pods to the one node where selector and resources fit, else says so as the real one does."""
+"""A small scheduler: gives the pods that name it to its one node where selector and resources fit, else says so as the real one does."""
 
 import asyncio
 from decimal import Decimal
@@ -25,10 +25,11 @@ def over(pod):
 
 
 class Scheduler:
-    """`node` has name, labels and allocatable; it may become None, when there is no node."""
+    """`node` has name, labels and allocatable."""
 
-    def __init__(self, api, node):
+    def __init__(self, api, node, name):
         self.api = api
+        self.name = name
         self.node = node
         self.pods = {}
         self.told = {}
@@ -52,8 +53,12 @@ class Scheduler:
             await self.changed.wait()
             self.changed.clear()
             for pod in list(self.pods.values()):
-                if "nodeName" not in pod["spec"] and "deletionTimestamp" not in pod["metadata"]:
+                if self.is_mine(pod):
                     await self.place(pod)
+
+    def is_mine(self, pod):
+        return (pod["spec"]["schedulerName"] == self.name and "nodeName" not in pod["spec"]
+                and "deletionTimestamp" not in pod["metadata"])
 
     def why_not(self, pod):
         wanted = pod["spec"].get("nodeSelector", {})
@@ -61,7 +66,7 @@ class Scheduler:
             return "node(s) didn't match Pod's node affinity/selector"
         for resource in ("cpu", "memory", "ephemeral-storage"):
             taken = sum(request_of(other, resource) for other in self.pods.values()
-                        if other["spec"].get("nodeName") and not over(other))
+                        if other["spec"].get("nodeName") == self.node.name and not over(other))
             if taken + request_of(pod, resource) > quantity(self.node.allocatable[resource]):
                 return f"Insufficient {resource}"
         return None

@@ -1,23 +1,26 @@
 """The tests' node as a test holds it: started, given orders, lost."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import lab
-from orchard_server import eventually
+from orchard_server import children, eventually
 
 
 class WorkerNode:
-    def __init__(self, cluster, directory, images, name="node-1", cpu="64", memory="64Gi"):
+    def __init__(self, cluster, directory, images, name="node-1", workload="sandbox", scheduler="default-scheduler", first_address=2):
         self.cluster = cluster
         self.name = name
         self.directory = Path(directory)
         self.settings = {
             "name": name, "url": cluster.url, "token": cluster.admin_token, "ca": str(cluster.ca),
-            "directory": str(directory), "images": images, "labels": {"workload": "sandbox"},
-            "allocatable": {"cpu": cpu, "memory": memory, "ephemeral-storage": "1Ti", "pods": "10000"}}
+            "directory": str(directory), "images": images, "labels": {"workload": workload},
+            "scheduler": scheduler, "first_address": first_address,
+            "allocatable": {"cpu": "64", "memory": "64Gi", "ephemeral-storage": "1Ti", "pods": "10000"}}
         self.process = None
 
     def start(self):
@@ -71,6 +74,17 @@ class WorkerNode:
         word = "stop" if still else "cont"
         self.order({"do": word, "pod": pod})
         eventually(lambda: f"{word} {pod}\n" in self.log(1_000_000), 30, f"{word} {pod}")
+
+    def hang(self):
+        """Says nothing and does nothing any more, as one that the API server cannot reach; what runs on it goes on."""
+        for pid in children(self.process.pid):
+            os.kill(pid, signal.SIGSTOP)
+
+    def wake(self):
+        """Of kubelet's own accord: that the control plane took its pods for lost is put right."""
+        for pid in children(self.process.pid):
+            os.kill(pid, signal.SIGCONT)
+        self.order({"do": "tell"})
 
     def lose(self):
         """As when the host loses power: all its pods end at once, and nobody tells the API server."""

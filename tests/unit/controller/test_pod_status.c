@@ -279,6 +279,37 @@ test_trouble_keeps_its_beginning_and_words(void **state)
 	assert_int_equal(status.trouble_since_ms, 61000);
 }
 
+/* B113: a node that lost all it knew runs its pods once more, by the same name and uid. */
+static void
+test_a_pod_that_is_begun_anew_has_failed(void **state)
+{
+#define AS(id)                                                                                                     \
+	POD("'phase':'Running','podIP':'10.0.0.9','containerStatuses':[{'name':'sandbox','containerID':'" id       \
+	    "','state':{'running':{}}}]")
+	AUTO_JSON struct json_object *first = pods_json(AS("containerd://1"));
+	AUTO_JSON struct json_object *second = pods_json(AS("containerd://2"));
+	AUTO_JSON struct json_object *unnamed = pods_json(POD(UP));
+	AUTO_JSON struct json_object *between = pods_json(POD("'phase':'Pending','podIP':'10.0.0.9'," CREATING));
+	struct pod_status status;
+
+	(void)state;
+	pod_status_read(unnamed, NULL, 1000, &status);
+	pod_status_read(first, &status, 1000, &status);
+	pod_status_read(first, &status, 1000, &status);
+	assert_int_equal(status.phase, POD_RUNNING);
+	pod_status_read(unnamed, &status, 1000, &status);
+	assert_int_equal(status.phase, POD_RUNNING);
+	pod_status_read(between, &status, 1000, &status);
+	assert_int_equal(status.phase, POD_STARTING);
+	pod_status_read(second, &status, 1000, &status);
+	assert_int_equal(status.phase, POD_FAILED);
+	assert_non_null(strstr(status.words, "anew"));
+	assert_non_null(strstr(status.words, ": n1"));
+	pod_status_read(second, &status, 1000, &status);
+	assert_int_equal(status.phase, POD_FAILED);
+#undef AS
+}
+
 static void
 test_only_pods_with_our_labels_are_ours(void **state)
 {
@@ -332,6 +363,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pods_mean_what_they_say),
 		cmocka_unit_test(test_trouble_keeps_its_beginning_and_words),
+		cmocka_unit_test(test_a_pod_that_is_begun_anew_has_failed),
 		cmocka_unit_test(test_only_pods_with_our_labels_are_ours),
 		cmocka_unit_test(test_long_words_are_cut_between_characters),
 	};
