@@ -245,21 +245,12 @@ record_log_append_group(
 
 /* --- taking back --- */
 
-static int
-open_for_marks(struct record_log *log, uint32_t number)
-{
-	char name[SEGMENT_NAME_SIZE];
-
-	segment_name(number, name);
-	return openat(log->dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-}
-
 /* On disk, too: a new index must not know it. */
 static void
 take_back(struct record_log *log, const struct record_key *key, const struct record_location *location)
 {
 	struct record_head head;
-	AUTO_FD fd = open_for_marks(log, location->segment);
+	AUTO_FD fd = segment_open(log->dirfd, location->segment, O_RDWR);
 
 	if (fd >= 0 && segment_read_head(fd, location->offset, &head) && memcmp(&head.key, key, sizeof *key) == 0)
 		segment_take_back(fd, location->offset);
@@ -316,7 +307,7 @@ record_log_settle(struct record_log *log, const struct record_key *key, const st
 		segment_mark_ended(mine->fd, place.offset, life->ended_at);
 		return;
 	}
-	fd = open_for_marks(log, place.segment);
+	fd = segment_open(log->dirfd, place.segment, O_RDWR);
 	if (fd >= 0)
 		segment_mark_ended(fd, place.offset, life->ended_at);
 }
@@ -335,7 +326,6 @@ static struct cached_fd *
 open_segment(struct record_log *log, uint32_t number)
 {
 	struct cached_fd *victim = &log->cache[0];
-	char name[SEGMENT_NAME_SIZE];
 	int fd;
 
 	for (int i = 0; i < RECORD_CACHED_FDS; i++) {
@@ -348,8 +338,7 @@ open_segment(struct record_log *log, uint32_t number)
 		if (entry->number == 0 || (victim->number != 0 && entry->used < victim->used))
 			victim = entry;
 	}
-	segment_name(number, name);
-	fd = openat(log->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	fd = segment_open(log->dirfd, number, O_RDONLY);
 	if (fd < 0)
 		return NULL;
 	if (victim->number != 0)

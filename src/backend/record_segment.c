@@ -318,6 +318,21 @@ segment_rewind(struct segment *segment, uint64_t offset)
 
 /* --- reading --- */
 
+int
+segment_open(int dirfd, uint32_t number, int flags)
+{
+	char name[SEGMENT_NAME_SIZE];
+	struct stat st;
+	AUTO_FD fd = -1;
+
+	segment_name(number, name);
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		fd = openat(dirfd, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	else
+		errno = ENOENT;
+	return STEAL_FD(fd);
+}
+
 uint64_t
 segment_first(void)
 {

@@ -85,6 +85,11 @@ void segment_mark_ended(int fd, uint64_t offset, double ended_at);
 /* With the lock: takes the last record back. */
 void segment_rewind(struct segment *segment, uint64_t offset);
 
+/*
+ * Opens an existing one, to read or to change; -1 with errno, ENOENT also where something stands that is no plain file:
+ * a fifo would hold up whoever reads it.
+ */
+int segment_open(int dirfd, uint32_t number, int flags);
 /* Reads and checks a record's head; false when there is none (the end, or torn). */
 bool segment_read_head(int fd, uint64_t offset, struct record_head *ret_head);
 /* Reads the data behind a head into data (head->length bytes); false when it is not what was written. */

@@ -75,10 +75,7 @@ list_segments(struct record_log *log, struct segment_list *ret_list, struct err 
 static int
 open_for_change(struct record_log *log, uint32_t number)
 {
-	char name[SEGMENT_NAME_SIZE];
-
-	segment_name(number, name);
-	return openat(log->dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	return segment_open(log->dirfd, number, O_RDWR);
 }
 
 /* --- rebuilding --- */
@@ -145,7 +142,8 @@ scan_segment(struct record_log *log, uint32_t number, double now, struct err *er
 	bool sealed;
 
 	if (fd < 0) {
-		log_warn("job store: segment %u is left out: %s", number, strerror(errno));
+		log_warn("job store: segment %u is left out: %s", number,
+			errno == ENOENT ? "it is no plain file" : strerror(errno));
 		return 0;
 	}
 	said = segment_expires_at(fd, &sealed);

@@ -55,7 +55,7 @@ top_make(const char *setting, const char *path, mode_t mode, gid_t gid, struct e
 	return 0;
 }
 
-/* Results written by an earlier service user; a file with a second name may be somebody else's. */
+/* Results that an earlier service user wrote, or that were restored; a file with a second name may be somebody else's. */
 static int
 adopt_files(int dirfd, const struct service_user *user, struct err *err)
 {
@@ -70,7 +70,7 @@ adopt_files(int dirfd, const struct service_user *user, struct err *err)
 	}
 	while ((entry = readdir(dir)) != NULL) {
 		if (fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-			st.st_nlink != 1)
+			st.st_nlink != 1 || st.st_uid == user->uid)
 			continue;
 		if (fchownat(dirfd, entry->d_name, user->uid, user->gid, AT_SYMLINK_NOFOLLOW) < 0)
 			return err_set_errno(err, errno, "cannot hand %s to the service user", entry->d_name);
@@ -84,18 +84,15 @@ sub_make(int topfd, const char *name, mode_t mode, const struct service_user *ow
 	uid_t uid = owner != NULL ? owner->uid : geteuid();
 	gid_t gid = owner != NULL ? owner->gid : getegid();
 	AUTO_FD fd = -1;
-	struct stat st;
 
 	if (mkdirat(topfd, name, 0700) < 0 && errno != EEXIST)
 		return err_set_errno(err, errno, "cannot make the directory %s", name);
 	fd = openat(topfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
 		return err_set_errno(err, errno, "cannot open the directory %s", name);
 	if (fchown(fd, uid, gid) < 0 || fchmod(fd, mode) < 0)
 		return err_set_errno(err, errno, "cannot set the owner and mode of the directory %s", name);
-	if (owner != NULL && st.st_uid != uid)
-		return adopt_files(fd, owner, err);
-	return 0;
+	return owner != NULL ? adopt_files(fd, owner, err) : 0;
 }
 
 int

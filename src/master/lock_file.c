@@ -51,12 +51,15 @@ lock_refused(const char *path, const char *what, struct err *err)
 static int
 lock_try(const char *path, int *ret_fd, struct err *err)
 {
-	AUTO_FD fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	/* Not to be held up by a fifo. */
+	AUTO_FD fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
 	struct stat ours;
 	struct stat there;
 
-	if (fd < 0)
+	if (fd < 0 && errno != EISDIR && errno != ELOOP && errno != ENXIO)
 		return err_set_errno(err, errno, "cannot open %s", path);
+	if (fd < 0 || (fstat(fd, &ours) == 0 && !S_ISREG(ours.st_mode)))
+		return err_set(err, ERR_INVALID, "%s is no plain file: remove it", path);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK || errno == EINTR ? 0
 							      : err_set_errno(err, errno, "cannot lock %s", path);

@@ -792,6 +792,30 @@ test_foreign_and_empty_files_do_no_harm(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
+/* Whoever reads a fifo waits for a writer. */
+static void
+test_what_is_no_plain_file_holds_up_nobody(void **state)
+{
+	struct record_location place = keep(1, now + 100, "one");
+	char *path = path_of(place.segment);
+
+	(void)state;
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	record_log_close(record_log);
+	open_log(0, 0);
+	assert_gone(1);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("/dev/zero", path), 0);
+	assert_gone(1);
+	lose_memory();
+	assert_gone(1);
+	keep(1, now + 100, "again");
+	assert_found(1, "again");
+	sweep(now, UINT32_MAX);
+	assert_found(1, "again");
+}
+
 static void
 test_keys_tell_kind_tenant_and_name_apart(void **state)
 {
@@ -843,6 +867,7 @@ main(void)
 		LOG_TEST(test_no_kept_record_is_lost_to_a_sweeper),
 		LOG_TEST(test_hundred_thousand_records_are_rebuilt),
 		LOG_TEST(test_foreign_and_empty_files_do_no_harm),
+		LOG_TEST(test_what_is_no_plain_file_holds_up_nobody),
 		cmocka_unit_test(test_keys_tell_kind_tenant_and_name_apart),
 	};
 	int devnull = open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -162,6 +162,30 @@ test_results_follow_a_new_service_user(void **state)
 	assert_int_equal(st.st_uid, f->user.uid);
 }
 
+/* As `tar x` of root does it, into a directory that stayed. */
+static void
+test_restored_results_are_the_service_users_again(void **state)
+{
+	struct fixture *f = *state;
+	char path[128], other[128];
+	struct stat st;
+	struct err err;
+
+	assert_int_equal(make_all(f, &err), 0);
+	snprintf(path, sizeof path, "%s/jobs/1.log", f->state_dir);
+	snprintf(other, sizeof other, "%s/secret", f->dir);
+	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	close(open(other, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	assert_int_equal(make_all(f, &err), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, f->user.uid);
+	snprintf(path, sizeof path, "%s/jobs/2.log", f->state_dir);
+	assert_int_equal(link(other, path), 0);
+	assert_int_equal(make_all(f, &err), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, 0);
+}
+
 static void
 test_place_that_the_service_user_cannot_reach_is_refused(void **state)
 {
@@ -185,6 +209,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_relative_path_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_link_below_ours_is_not_followed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_results_follow_a_new_service_user, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_restored_results_are_the_service_users_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_place_that_the_service_user_cannot_reach_is_refused, setup, teardown),
 	};

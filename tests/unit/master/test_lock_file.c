@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static char dir[] = "/tmp/test-lock-XXXXXX";
@@ -115,6 +116,29 @@ test_taker_waits_for_one_that_is_leaving(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+static void
+test_what_is_no_plain_file_is_refused_at_once(void **state)
+{
+	struct err err;
+	int fd = -1;
+
+	(void)state;
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(lock_file_take(path, "state_dir /x", 10000, &fd, &err), -1);
+	assert_non_null(strstr(err.msg, "no plain file"));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("/dev/null", path), 0);
+	assert_int_equal(lock_file_take(path, "state_dir /x", 10000, &fd, &err), -1);
+	assert_non_null(strstr(err.msg, "no plain file"));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(lock_file_take(path, "state_dir /x", 10000, &fd, &err), -1);
+	assert_non_null(strstr(err.msg, "no plain file"));
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(fd, -1);
+}
+
 /* The holder's child keeps the lock after the holder is gone, and the message says so. */
 static void
 test_lock_lives_as_long_as_the_last_process(void **state)
@@ -178,6 +202,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_second_taker_is_told_the_pid),
 		cmocka_unit_test(test_taker_waits_for_one_that_is_leaving),
+		cmocka_unit_test(test_what_is_no_plain_file_is_refused_at_once),
 		cmocka_unit_test(test_lock_lives_as_long_as_the_last_process),
 		cmocka_unit_test(test_term_ends_the_wait),
 		cmocka_unit_test(test_inherited_descriptor_cannot_write),
