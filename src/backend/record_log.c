@@ -390,8 +390,13 @@ record_log_read(struct record_log *log, enum record_kind kind, const struct reco
 	file = open_segment(log, location->segment);
 	if (file == NULL && errno == ENOENT)
 		return err_set(err, ERR_NOT_FOUND, "the record is gone");
-	if (file == NULL)
-		return err_set_errno(err, errno, "open segment %u of the job store", location->segment);
+	if (file == NULL) {
+		err_set_errno(err, errno, "open segment %u of the job store", location->segment);
+		/* nothing that the client is denied */
+		if (err->code != ERR_NO_CAPACITY)
+			err->code = ERR_INTERNAL;
+		return -1;
+	}
 	if (read_record(file->fd, kind, key, location, ret_data, err) < 0) {
 		if (is_removed(file->fd))
 			uncache(file);

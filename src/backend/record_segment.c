@@ -118,6 +118,16 @@ checksum(const void *data, size_t len)
 	return (uint32_t)crc32_z(0, data, len);
 }
 
+/* What the disk refuses is no fault of the request, but that there is no room is told. */
+static int
+disk_refused(struct err *err, int errnum, const char *what)
+{
+	err_set_errno(err, errnum, "%s", what);
+	if (err->code != ERR_NO_SPACE && err->code != ERR_NO_CAPACITY)
+		err->code = ERR_UNAVAILABLE;
+	return -1;
+}
+
 /* --- a segment's life --- */
 
 int
@@ -133,12 +143,12 @@ segment_create(int dirfd, struct shm_index *index, struct segment *ret_segment, 
 		segment_name(number, name);
 		fd = openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd < 0 && errno != EEXIST)
-			return err_set_errno(err, errno, "create %s in the job store", name);
+			return disk_refused(err, errno, "create a file in the job store");
 	}
 	if (fd < 0)
 		return err_set(err, ERR_INTERNAL, "job store: no free segment number");
 	if (write_one(fd, &head, sizeof head, 0) < 0) {
-		err_set_errno(err, errno, "write %s in the job store", name);
+		disk_refused(err, errno, "write to the job store");
 		unlinkat(dirfd, name, 0);
 		return -1;
 	}
@@ -177,7 +187,7 @@ segment_lock(struct segment *segment, struct err *err)
 
 	while (flock(segment->fd, LOCK_EX) < 0)
 		if (errno != EINTR)
-			return err_set_errno(err, errno, "lock segment %u of the job store", segment->number);
+			return disk_refused(err, errno, "lock a file of the job store");
 	if (fstat(segment->fd, &st) == 0 && st.st_nlink > 0 && (uint64_t)st.st_size == segment->size)
 		return 0;
 	segment_unlock(segment);
@@ -244,7 +254,7 @@ append_parts(struct segment *segment, struct iovec *parts, int count, double exp
 		segment_set_expires_at(segment->fd, segment->expires_at);
 	}
 	if (write_at(segment->fd, parts, count, segment->size) < 0) {
-		err_set_errno(err, errno, "write to the job store");
+		disk_refused(err, errno, "write to the job store");
 		segment_rewind(segment, segment->size);
 		return -1;
 	}

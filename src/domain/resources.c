@@ -12,7 +12,9 @@
 #include "base/err.h"
 #include "conf/config.h"
 
+#include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <json-c/json.h>
 #include <limits.h>
 #include <stdio.h>
@@ -125,19 +127,32 @@ service_learn_host(struct service *service)
 
 /* --- ready? --- */
 
+/* On a disk that has failed, access() may still say yes. */
+static bool
+can_write(const struct service *service, const char *name)
+{
+	char dir[PATH_MAX];
+	AUTO_FD fd = -1;
+
+	if (snprintf(dir, sizeof dir, "%s/%s", service->config->state_dir, name) >= (int)sizeof dir ||
+		access(dir, W_OK | X_OK) != 0)
+		return false;
+	fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	return fd >= 0 || errno == EOPNOTSUPP;
+}
+
 static void
 ready_on_host(struct service *service, const struct driver_host *host, const struct err *why, void *arg)
 {
 	struct host_ask *ask = arg;
-	char problems[2048] = "", dir[PATH_MAX];
+	char problems[2048] = "";
 	size_t used = 0;
 
 	if (why != NULL)
 		used = (size_t)snprintf(problems, sizeof problems, "%s\n", why->msg);
 	else if (!host->usable)
 		used = (size_t)snprintf(problems, sizeof problems, "%s\n", host->problem);
-	if (snprintf(dir, sizeof dir, "%s/jobs", service->config->state_dir) >= (int)sizeof dir ||
-		access(dir, W_OK | X_OK) != 0)
+	if (!can_write(service, "jobs") || !can_write(service, "keys"))
 		used += (size_t)snprintf(problems + used, sizeof problems - used,
 			"job results cannot be written below state_dir (%.256s)\n", service->config->state_dir);
 	if (used > 0)

@@ -197,6 +197,26 @@ def test_disk_full_under_state_dir(make_server, work_dir):
         subprocess.run(["umount", "-l", mount], check=False)
 
 
+def test_results_that_cannot_be_written_are_no_fault_of_the_client(make_server):
+    """As on a disk that has become read-only: 503, and never "denied" or "image_not_allowed"."""
+    server = make_server().start()
+    box = server.create()
+    stores = [server.state_dir / name for name in ("jobs", "keys")]
+    owner = stores[0].stat()
+    for store in stores:
+        os.chown(store, 0, 0)
+    key = {"Idempotency-Key": "k"}
+    for answer in (box.post_exec("true"),
+                   server.client.post(f"{box.url}/exec", json={"command": "true", "wait": True}, headers=key),
+                   server.client.post("/sandboxes", json={"image": "default"}, headers=key)):
+        assert answer.status_code == 503 and answer.json()["code"] == "unavailable", answer.text
+    assert "cannot be written" in server.client.get("/ready").text
+    for store in stores:
+        os.chown(store, owner.st_uid, owner.st_gid)
+    assert box.out("echo hi") == "hi\n"
+    assert server.client.post(f"{box.url}/exec", json={"command": "true", "wait": True}, headers=key).status_code == 200
+
+
 def test_nothing_is_left_after_a_clean_stop(make_server):
     server = make_server().start()
     for _ in range(3):

@@ -639,6 +639,33 @@ test_full_disk_keeps_nothing_and_works_again_later(void **state)
 		skip();
 }
 
+/* No fault of the request: it may be tried again. */
+static void
+test_disk_that_cannot_be_written_is_unavailable(void **state)
+{
+	struct record_location place;
+	bool mounted;
+	struct err err;
+
+	(void)state;
+	record_log_close(record_log);
+	mounted = mount("tmpfs", dir, "tmpfs", 0, "size=2m") == 0;
+	open_log(0, 0);
+	if (mounted) {
+		assert_int_equal(mount("tmpfs", dir, "tmpfs", MS_REMOUNT | MS_RDONLY, ""), 0);
+		assert_int_equal(append(1, now + 100, "lost", &place, &err), -1);
+		assert_int_equal(err.code, ERR_UNAVAILABLE);
+		assert_int_equal(mount("tmpfs", dir, "tmpfs", MS_REMOUNT, ""), 0);
+		keep(1, now + 100, "kept");
+		assert_found(1, "kept");
+		record_log_close(record_log);
+		assert_int_equal(umount2(dir, MNT_DETACH), 0);
+		open_log(0, 0);
+	}
+	if (!mounted)
+		skip();
+}
+
 /* As many as one writer may leave before it is killed, however late that is. */
 enum { WRITER_RECORDS = 10000 };
 
@@ -863,6 +890,7 @@ main(void)
 		LOG_TEST(test_segments_that_the_index_does_not_know_go),
 		LOG_TEST(test_too_large_is_refused),
 		LOG_TEST(test_full_disk_keeps_nothing_and_works_again_later),
+		LOG_TEST(test_disk_that_cannot_be_written_is_unavailable),
 		LOG_TEST(test_killed_writers_leave_whole_records),
 		LOG_TEST(test_no_kept_record_is_lost_to_a_sweeper),
 		LOG_TEST(test_hundred_thousand_records_are_rebuilt),
