@@ -24,6 +24,8 @@ control_path(const struct control *c, enum control_kind kind, const char *name)
 		return alloc_format("/api/v1/namespaces%s%s", slash, name);
 	case CONTROL_PODS:
 		return alloc_format("/api/v1/namespaces/%s/pods%s%s", space, slash, name);
+	case CONTROL_STRICT_PODS:
+		return alloc_format("/api/v1/namespaces/%s/pods?fieldValidation=Strict", space);
 	case CONTROL_NODES:
 		return alloc_format("/api/v1/nodes%s%s", slash, name);
 	case CONTROL_EVENTS:

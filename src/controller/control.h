@@ -61,7 +61,14 @@ struct control {
 	int64_t trouble_ms, trouble_since_ms; /* when that was, and the first of them; 0: it went on since */
 };
 
-enum control_kind { CONTROL_NAMESPACES, CONTROL_PODS, CONTROL_POLICIES, CONTROL_NODES, CONTROL_EVENTS };
+enum control_kind {
+	CONTROL_NAMESPACES,
+	CONTROL_PODS,
+	CONTROL_STRICT_PODS, /* for new ones: what the API server does not know is refused, not passed over */
+	CONTROL_POLICIES,
+	CONTROL_NODES,
+	CONTROL_EVENTS
+};
 
 /* Starts a request to the API server. name NULL: the collection. body: borrowed. done comes once, from the loop. */
 struct kube_call *control_ask(struct control *c, enum kube_method method, enum control_kind kind, const char *name,

@@ -196,7 +196,9 @@ ask_pod(struct order *order)
 		return;
 	}
 	order->posting = true;
-	order->call = control_ask(order->control, KUBE_POST, CONTROL_PODS, NULL, pod, on_posted, order);
+	order->call = control_ask(order->control, KUBE_POST,
+		pod_spec_has_template(order->control->spec) ? CONTROL_STRICT_PODS : CONTROL_PODS, NULL, pod,
+		on_posted, order);
 }
 
 /* --- the policy --- */

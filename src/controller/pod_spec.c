@@ -99,6 +99,12 @@ pod_spec_make(
 	return 0;
 }
 
+bool
+pod_spec_has_template(const struct pod_spec *spec)
+{
+	return spec->template != NULL;
+}
+
 /* A template is the same for every pod, so one pod tells whether it leaves them what they must be. */
 static int
 check_template(const struct pod_spec *spec, struct err *err)

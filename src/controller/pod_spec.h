@@ -10,6 +10,8 @@
 
 #include "base/cleanup.h"
 
+#include <stdbool.h>
+
 struct config;
 struct err;
 struct json_object;
@@ -33,6 +35,7 @@ struct pod_spec;
 /* ERR_INVALID names the setting, or the place in the template, and what is allowed. */
 int pod_spec_create(const struct config *config, struct pod_spec **ret_spec, struct err *err) MUSTCHECK;
 void pod_spec_free(struct pod_spec *spec);
+bool pod_spec_has_template(const struct pod_spec *spec);
 
 /* What is asked; all borrowed. */
 struct pod_order {

@@ -46,10 +46,13 @@ static const char *const guarded[] = {
 	"spec/restartPolicy",
 	"spec/hostNetwork",
 	"spec/hostPID",
+	"spec/hostIPC",
 	"spec/shareProcessNamespace",
 	"spec/containers/name=sandbox/image",
 	"spec/containers/name=sandbox/command",
 	"spec/containers/name=sandbox/args",
+	"spec/containers/name=sandbox/restartPolicy",
+	"spec/containers/name=sandbox/restartPolicyRules",
 	"spec/containers/name=sandbox/env/name=ORCHARD_AGENT_CONFIG",
 	"spec/containers/name=sandbox/volumeMounts/name=orchard-agent",
 	"spec/initContainers/name=orchard-agent/image",
@@ -57,6 +60,28 @@ static const char *const guarded[] = {
 	"spec/initContainers/name=orchard-agent/volumeMounts/name=orchard-agent",
 	"spec/volumes/name=orchard-agent",
 };
+
+/* What a template may say; NULL ends it. The rest would be misspelt, or is the API server's to say. */
+static const char *const members[] = { "apiVersion", "kind", "metadata", "spec", NULL };
+static const char *const metadata_members[] = { "name", "namespace", "labels", "annotations", NULL };
+
+static int
+check_members(struct json_object *object, const char *const *allowed, const char *where, struct err *err)
+{
+	if (!json_object_is_type(object, json_type_object))
+		return 0;
+	json_object_object_foreach(object, name, value)
+	{
+		const char *const *one = allowed;
+
+		(void)value;
+		while (*one != NULL && strcmp(*one, name) != 0)
+			one++;
+		if (*one == NULL)
+			return err_set(err, ERR_INVALID, "%s%.60s has no place in it", where, name);
+	}
+	return 0;
+}
 
 int
 pod_template_read(const char *path, struct json_object **ret_template, struct err *err)
@@ -71,6 +96,9 @@ pod_template_read(const char *path, struct json_object **ret_template, struct er
 	if (!json_object_is_type(template, json_type_object))
 		return err_set(
 			err, ERR_INVALID, "pod_template_file %s: must be a pod, with metadata or spec in it", path);
+	if (check_members(template, members, "", err) != 0 ||
+		check_members(pod_read_object(template, "metadata"), metadata_members, "metadata/", err) != 0)
+		return err_prefix(err, "pod_template_file %s", path);
 	*ret_template = STEAL_PTR(template);
 	return 0;
 }

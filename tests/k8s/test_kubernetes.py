@@ -326,6 +326,15 @@ def test_a_pod_whose_labels_somebody_takes_away(server, cluster):
     box.delete()
 
 
+def test_a_template_with_a_field_that_is_misspelt_is_told(make_pod_server, work_dir):
+    template = work_dir / "misspelt.yaml"
+    template.write_text("spec: {nodeSelecter: {disk: fast}}")
+    template.chmod(0o644)
+    server = make_pod_server(pod_template_file=template).start()
+    box = server.create(wait=False)
+    wait_status(box, "failed", "spec.nodeSelecter")
+
+
 def test_b115_the_same_id_again_and_again(server):
     uids = set()
     for _ in range(5):
