@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIDS_MIN = 4, CPU_MAX = 1000000 };
+enum { PIDS_MIN = 4 };
 #define MEMORY_MIN (8LL << 20)
 
 size_t
@@ -82,8 +82,8 @@ create_check(const struct spawn_create *spec, const char *env, struct err *err)
 {
 	if (!id_is_sandbox_id(spec->id) || !id_is_uuid(spec->uid) || spec->token[0] == '\0')
 		return err_set(err, ERR_INVALID, "sandbox id, uid or token is malformed");
-	if (spec->cpu_milli <= 0 || spec->cpu_milli > CPU_MAX)
-		return err_set(err, ERR_INVALID, "cpu must be between 0.001 and %d cores", CPU_MAX / 1000);
+	if (spec->cpu_milli <= 0)
+		return err_set(err, ERR_INVALID, "cpu must be at least 0.001 cores");
 	if (spec->memory_bytes < MEMORY_MIN)
 		return err_set(err, ERR_INVALID, "memory must be at least %lld bytes", MEMORY_MIN);
 	if (spec->disk_bytes != 0 && spec->disk_bytes < SPAWN_DISK_MIN)

@@ -86,6 +86,18 @@ def test_what_no_node_takes_is_unschedulable_until_one_does(play):
     play.delete(name)
 
 
+@pytest.mark.parametrize("amount", [{"cpu": "2k"}, {"cpu": "2000000"}, {"memory": "1Pi"}])
+def test_b111_what_no_node_has_is_unschedulable(play, amount):
+    """Which amounts are too many is the cluster's to say."""
+    play.cluster.full = True
+    try:
+        name = play.create(wait=False, **amount)
+        assert "0/3 nodes" in play.until(name, "unschedulable")["status_message"]
+        play.delete(name)
+    finally:
+        play.cluster.full = False
+
+
 def test_b109_an_image_that_cannot_be_pulled_fails_after_a_while(play):
     play.cluster.running = False
     name = play.create(wait=False)
