@@ -119,7 +119,7 @@ struct driver {
  * Talks to the process that makes sandboxes (the spawner, or the controller), on run_dir/spawner.sock; connects when
  * needed, again when it was lost.
  */
-int driver_local_create(struct event_base *base, const struct config *config, struct driver **ret_driver,
+int driver_asker_create(struct event_base *base, const struct config *config, struct driver **ret_driver,
 	struct err *err) MUSTCHECK;
 
 /*

@@ -9,12 +9,12 @@ src_backend_libbackend_a_SOURCES = \
 	src/backend/agent_relay.h \
 	src/backend/agent_stream.c \
 	src/backend/driver.h \
+	src/backend/driver_asker.c \
+	src/backend/driver_asker.h \
+	src/backend/driver_asker_answer.c \
 	src/backend/driver_env.c \
 	src/backend/driver_env.h \
 	src/backend/driver_image.c \
-	src/backend/driver_local.c \
-	src/backend/driver_local.h \
-	src/backend/driver_local_answer.c \
 	src/backend/image_reference.c \
 	src/backend/image_reference.h \
 	src/backend/job_store.c \

@@ -213,7 +213,7 @@ static int
 service_open_parts(struct service *service, struct err *err)
 {
 	if (service->driver == NULL &&
-		driver_local_create(service->base, service->config, &service->driver, err) != 0)
+		driver_asker_create(service->base, service->config, &service->driver, err) != 0)
 		return err_prefix(err, "driver");
 	if (service_open_stores(service, err) != 0)
 		return -1;

@@ -288,7 +288,7 @@ fake_driver_create(struct fixture *f)
 /* --- in the place of the real driver, at link time --- */
 
 int
-driver_local_create(
+driver_asker_create(
 	struct event_base *base, const struct config *config, struct driver **ret_driver, struct err *err)
 {
 	(void)base;

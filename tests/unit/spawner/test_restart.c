@@ -54,7 +54,7 @@ set_up(void **state)
 	memset(&rig, 0, sizeof rig);
 	bed_open(&rig.bed);
 	rig.base = event_base_new();
-	if (driver_local_create(rig.base, rig.bed.config, &rig.driver, &err) != 0)
+	if (driver_asker_create(rig.base, rig.bed.config, &rig.driver, &err) != 0)
 		fail_msg("%s", err.msg);
 	*state = &rig;
 	return 0;

@@ -1,7 +1,7 @@
-/* driver_local.h - the local driver's requests; private to driver_local.c and driver_local_answer.c. */
+/* driver_asker.h - both drivers' requests; private to driver_asker.c and driver_asker_answer.c. */
 /* SPDX-License-Identifier: MIT */
-#ifndef ORCHARD_BACKEND_DRIVER_LOCAL_H
-#define ORCHARD_BACKEND_DRIVER_LOCAL_H
+#ifndef ORCHARD_BACKEND_DRIVER_ASKER_H
+#define ORCHARD_BACKEND_DRIVER_ASKER_H
 
 #include "backend/driver.h"
 #include "ipc/spawn_msg.h"
@@ -14,7 +14,7 @@ struct event;
 struct evbuffer;
 
 /* Any answer fits. */
-union local_answer {
+union asker_answer {
 	struct spawn_header head;
 	struct spawn_reply reply;
 	struct spawn_item item;
@@ -23,8 +23,8 @@ union local_answer {
 	struct spawn_piece piece;
 };
 
-struct local_request {
-	TAILQ_ENTRY(local_request) link;
+struct asker_request {
+	TAILQ_ENTRY(asker_request) link;
 	uint32_t op;
 	uint64_t seq;
 	bool sent; /* on this connection */
@@ -44,7 +44,7 @@ struct local_request {
 	char data[]; /* the message */
 };
 
-struct local {
+struct asker {
 	struct driver driver;
 	struct event_base *base;
 	char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
@@ -55,17 +55,17 @@ struct local {
 	driver_item_f *gone;
 	void *gone_arg;
 	bool gone_asked; /* on this connection */
-	TAILQ_HEAD(local_request_queue, local_request) requests;
+	TAILQ_HEAD(asker_request_queue, asker_request) requests;
 };
 
 /* Takes it off the queue, calls it back and frees it. */
-void local_request_end(
-	struct local *local, struct local_request *request, const struct spawn_reply *reply, const struct err *why);
+void asker_request_end(
+	struct asker *asker, struct asker_request *request, const struct spawn_reply *reply, const struct err *why);
 /* Off the queue already. */
-void local_request_free(struct local_request *request);
+void asker_request_free(struct asker_request *request);
 /* How long an answer of that kind is; 0: there is none. */
-size_t local_answer_size(uint32_t op);
+size_t asker_answer_size(uint32_t op);
 /* Hands an answer or event on to whom it is for; that one may change the queue, or free the driver's requests. */
-void local_on_answer(struct local *local, const union local_answer *answer);
+void asker_on_answer(struct asker *asker, const union asker_answer *answer);
 
 #endif

@@ -1,6 +1,6 @@
-/* driver_local_answer.c - what the spawner says, handed on to whoever asked. */
+/* driver_asker_answer.c - what the spawner says, handed on to whoever asked. */
 /* SPDX-License-Identifier: MIT */
-#include "backend/driver_local.h"
+#include "backend/driver_asker.h"
 
 #include "base/err.h"
 #include "base/json.h"
@@ -11,7 +11,7 @@
 /* --- the end of a request --- */
 
 void
-local_request_free(struct local_request *request)
+asker_request_free(struct asker_request *request)
 {
 	if (request->text != NULL)
 		evbuffer_free(request->text);
@@ -19,7 +19,7 @@ local_request_free(struct local_request *request)
 }
 
 static void
-resources_end(struct local_request *request, const struct err *why)
+resources_end(struct asker_request *request, const struct err *why)
 {
 	size_t len = evbuffer_get_length(request->text);
 	struct json_object *resources = NULL;
@@ -33,12 +33,12 @@ resources_end(struct local_request *request, const struct err *why)
 }
 
 void
-local_request_end(
-	struct local *local, struct local_request *request, const struct spawn_reply *reply, const struct err *why)
+asker_request_end(
+	struct asker *asker, struct asker_request *request, const struct spawn_reply *reply, const struct err *why)
 {
 	struct driver_made made = { 0 };
 
-	TAILQ_REMOVE(&local->requests, request, link);
+	TAILQ_REMOVE(&asker->requests, request, link);
 	if (why == NULL && request->op == SPAWN_CREATE) {
 		made = (struct driver_made){
 			.endpoint = reply->endpoint, .pid = (pid_t)reply->pid, .pid_start = reply->pid_start
@@ -58,15 +58,15 @@ local_request_end(
 	} else {
 		request->done(why, request->arg);
 	}
-	local_request_free(request);
+	asker_request_free(request);
 }
 
-static struct local_request *
-request_find(struct local *local, uint64_t seq)
+static struct asker_request *
+request_find(struct asker *asker, uint64_t seq)
 {
-	struct local_request *request;
+	struct asker_request *request;
 
-	TAILQ_FOREACH(request, &local->requests, link)
+	TAILQ_FOREACH(request, &asker->requests, link)
 	if (request->seq == seq && request->sent)
 		return request;
 	return NULL;
@@ -91,22 +91,22 @@ item_of(const struct spawn_item *item)
 }
 
 static void
-on_done(struct local *local, struct local_request *request, const struct spawn_reply *reply)
+on_done(struct asker *asker, struct asker_request *request, const struct spawn_reply *reply)
 {
 	enum err_code code = reply->code > 0 && reply->code < ERR_CODE_COUNT ? (enum err_code)reply->code
 									     : ERR_INTERNAL;
 	struct err err;
 
 	if (reply->code == ERR_NONE) {
-		local_request_end(local, request, reply, NULL);
+		asker_request_end(asker, request, reply, NULL);
 		return;
 	}
 	err_set(&err, code, "%s", reply->message);
-	local_request_end(local, request, reply, &err);
+	asker_request_end(asker, request, reply, &err);
 }
 
 static void
-on_host(struct local *local, struct local_request *request, const struct spawn_host *answer)
+on_host(struct asker *asker, struct asker_request *request, const struct spawn_host *answer)
 {
 	struct driver_host host = {
 		.usable = answer->usable,
@@ -120,13 +120,13 @@ on_host(struct local *local, struct local_request *request, const struct spawn_h
 		.creating = answer->creating,
 	};
 
-	TAILQ_REMOVE(&local->requests, request, link);
+	TAILQ_REMOVE(&asker->requests, request, link);
 	request->host(&host, NULL, request->arg);
-	local_request_free(request);
+	asker_request_free(request);
 }
 
 static void
-on_usage(struct local *local, struct local_request *request, const struct spawn_usage *answer)
+on_usage(struct asker *asker, struct asker_request *request, const struct spawn_usage *answer)
 {
 	struct driver_usage usage = {
 		.cpu_us = answer->cpu_us,
@@ -136,20 +136,20 @@ on_usage(struct local *local, struct local_request *request, const struct spawn_
 		.disk_bytes = answer->disk_bytes,
 	};
 
-	TAILQ_REMOVE(&local->requests, request, link);
+	TAILQ_REMOVE(&asker->requests, request, link);
 	request->usage(&usage, NULL, request->arg);
-	local_request_free(request);
+	asker_request_free(request);
 }
 
 static void
-on_piece(struct local_request *request, const struct spawn_piece *piece)
+on_piece(struct asker_request *request, const struct spawn_piece *piece)
 {
 	if (piece->len <= sizeof piece->text && evbuffer_add(request->text, piece->text, piece->len) != 0)
 		abort();
 }
 
 size_t
-local_answer_size(uint32_t op)
+asker_answer_size(uint32_t op)
 {
 	switch (op) {
 	case SPAWN_PROGRESS:
@@ -171,28 +171,28 @@ local_answer_size(uint32_t op)
 }
 
 void
-local_on_answer(struct local *local, const union local_answer *answer)
+asker_on_answer(struct asker *asker, const union asker_answer *answer)
 {
-	struct local_request *request = request_find(local, answer->head.seq);
+	struct asker_request *request = request_find(asker, answer->head.seq);
 	struct driver_item item;
 
 	if (answer->head.op == SPAWN_GONE || answer->head.op == SPAWN_SILENT) {
 		item = item_of(&answer->item);
-		if (local->gone != NULL)
-			local->gone(&item, local->gone_arg);
+		if (asker->gone != NULL)
+			asker->gone(&item, asker->gone_arg);
 	} else if (request == NULL) {
 		return;
 	} else if (answer->head.op == SPAWN_DONE) {
-		on_done(local, request, &answer->reply);
+		on_done(asker, request, &answer->reply);
 	} else if (answer->head.op == SPAWN_PROGRESS && request->progress != NULL) {
 		request->progress(answer->reply.message, answer->reply.wait == SPAWN_WAIT_PLACE, request->arg);
 	} else if (answer->head.op == SPAWN_ITEM && request->item != NULL) {
 		item = item_of(&answer->item);
 		request->item(&item, request->arg);
 	} else if (answer->head.op == SPAWN_HOST_INFO && request->op == SPAWN_HOST) {
-		on_host(local, request, &answer->host);
+		on_host(asker, request, &answer->host);
 	} else if (answer->head.op == SPAWN_USAGE && request->op == SPAWN_STAT) {
-		on_usage(local, request, &answer->usage);
+		on_usage(asker, request, &answer->usage);
 	} else if (answer->head.op == SPAWN_PIECE && request->op == SPAWN_RESOURCES) {
 		on_piece(request, &answer->piece);
 	}
