@@ -14,7 +14,6 @@ import atexit
 import os
 import signal
 import threading
-import weakref
 from typing import Any, Protocol
 
 SECONDS = 10.0  # that a signal waits for what is deleted
@@ -24,7 +23,7 @@ class Owner(Protocol):
     def delete_own(self) -> None: ...
 
 
-_owners: weakref.WeakSet[Any] = weakref.WeakSet()
+_owners: set[Owner] = set()  # they are small, and go with the process
 _pid = 0
 _before: dict[int, Any] = {}  # what was there when the first sandbox was made, by signal
 _deleting = _thread.allocate_lock()
@@ -34,7 +33,7 @@ def watch(owner: Owner) -> None:
     """The owner's sandboxes go with the process."""
     global _pid, _owners
     if _pid != os.getpid():
-        _pid, _owners = os.getpid(), weakref.WeakSet()
+        _pid, _owners = os.getpid(), set()
         atexit.register(_at_exit, _pid)
     _owners.add(owner)
     if threading.current_thread() is threading.main_thread():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
+import math
 import os
 import random
 import time
@@ -12,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
+from . import _given
 from ._effects import Op, Request, Response, Sleep
 from .errors import APIError, SandboxTimeoutError, TransportError, error_class
 
@@ -22,6 +25,7 @@ TRY_AGAIN = frozenset({429, 502, 503, 504})
 POLL_SECONDS = 50.0  # of one waiting request: below the idle limit of usual load balancers
 HOLD_SECONDS = 60.0  # that a command waits for the way back to its reader
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
+HURRY = 5.0  # seconds for what is done on the way out
 IN_QUEUE = 10  # times as long as anything else is a place waited for, at a server that works and is full
 
 
@@ -38,10 +42,17 @@ class Settings:
     ) -> None:
         url = base_url or os.environ.get("SANDBOX_BASE_URL") or DEFAULT_URL
         path = prefix if prefix is not None else os.environ.get("SANDBOX_PREFIX", "")
-        self.base_url = url.rstrip("/") + ("/" + path.strip("/") if path.strip("/") else "")
-        self.api_key = api_key if api_key is not None else os.environ.get("SANDBOX_API_KEY")
-        self.timeout = timeout
-        self.retry_seconds = retry_seconds
+        self.base_url = _given.address(url) + ("/" + path.strip("/") if path.strip("/") else "")
+        self.api_key = _given.key(api_key if api_key is not None else os.environ.get("SANDBOX_API_KEY"))
+        self.timeout = _given.positive(timeout, "timeout")
+        retry = _given.patience(retry_seconds, "retry_seconds")
+        self.retry_seconds = math.inf if retry is None else retry
+
+    def hurried(self) -> Settings:
+        """For what is done on the way out."""
+        other = copy.copy(self)
+        other.timeout, other.retry_seconds = min(self.timeout, HURRY), min(self.retry_seconds, HURRY)
+        return other
 
     @property
     def headers(self) -> dict[str, str]:
@@ -55,7 +66,7 @@ def path_of(*steps: str) -> str:
 def _error(answer: Response) -> APIError:
     try:
         body = answer.json()
-    except ValueError:
+    except TransportError:
         body = None
     if not isinstance(body, dict):
         body = {"detail": answer.body[:200].decode("utf-8", "replace") or "an answer without words"}
@@ -115,6 +126,10 @@ def send(settings: Settings, request: Request, *, again: bool = True) -> Op[Resp
         yield Sleep(pause)
 
 
+def new_key() -> str:
+    return str(uuid.uuid4())
+
+
 def call(
     settings: Settings,
     method: str,
@@ -124,18 +139,18 @@ def call(
     body: Any = None,
     content: bytes | BinaryIO | None = None,
     sink: BinaryIO | None = None,
-    once: bool = False,
+    once: bool | str = False,
     headers: Mapping[str, str] | None = None,
     read_timeout: float | None = None,
     again: bool = True,
 ) -> Op[Response]:
-    """One call. `once`: with an Idempotency-Key, so that all tries together do it once."""
+    """One call. `once`: with an Idempotency-Key, new or this one, so that all tries together do it once."""
     sent = dict(headers or {})
     if body is not None:
         content = json.dumps(body).encode()
         sent["Content-Type"] = "application/json"
     if once:
-        sent["Idempotency-Key"] = str(uuid.uuid4())
+        sent["Idempotency-Key"] = once if isinstance(once, str) else new_key()
     shown = {name: value for name, value in (params or {}).items() if value is not None}
     request = Request(method, path, shown, sent, content, sink, read_timeout)
     answer = yield from send(settings, request, again=again)
@@ -146,14 +161,20 @@ class Deadline:
     """A wait that may take long, in pieces that pass load balancers."""
 
     def __init__(self, seconds: float | None, what: str) -> None:
-        self._end = None if seconds is None else time.monotonic() + seconds
+        wait = _given.patience(seconds, "timeout")
+        self._end = None if wait is None else time.monotonic() + wait
         self._what = what
+        self._asked = False
 
     def piece(self) -> float:
-        """Seconds that the next request may wait; raises SandboxTimeoutError when none are left."""
+        """Seconds that the next request may wait; raises SandboxTimeoutError when none are left.
+
+        The first may ask in any case, since what is waited for may be there already.
+        """
         if self._end is None:
             return POLL_SECONDS
-        left = self._end - time.monotonic()
-        if left <= 0:
+        left = max(self._end - time.monotonic(), 0.0)
+        if left == 0 and self._asked:
             raise SandboxTimeoutError(self._what)
+        self._asked = True
         return min(POLL_SECONDS, left)

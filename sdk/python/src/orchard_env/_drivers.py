@@ -7,13 +7,16 @@ import functools
 import inspect
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping
+import weakref
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Generator, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable, TypeVar
 
 import httpx
 
-from ._effects import Emit, Op, OpenStream, ReadLine, Request, Response, Sleep
+from ._effects import Emit, Op, OpenStream, ReadLine, Request, Response, Sleep, Work
+from ._given import is_here
 from ._pool import Pool
 from .errors import TransportError
 
@@ -30,6 +33,42 @@ PIECE = 256 * 1024
 def _timeout(request: Request, default: float) -> httpx.Timeout:
     read = default if request.read_timeout is None else request.read_timeout
     return httpx.Timeout(read, connect=min(default, 10.0), write=default, pool=None)
+
+
+def _routes(base_url: str) -> dict[str, Any]:
+    """Proxies of the environment are for other hosts than this."""
+    return dict.fromkeys(("http://", "https://", "all://")) if is_here(base_url) else {}
+
+
+class Lines:
+    """Pieces of bytes, cut at the ends of lines: no others than those of a stream of events."""
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+        self.found: deque[str] = deque()
+
+    def add(self, piece: bytes) -> None:
+        first, *others = piece.split(b"\n")
+        self._rest.append(first)
+        for other in others:
+            self.found.append(b"".join(self._rest).rstrip(b"\r").decode("utf-8", "replace"))
+            self._rest = [other]
+
+
+def _lines(pieces: Iterator[bytes]) -> Iterator[str]:
+    lines = Lines()
+    for piece in pieces:
+        lines.add(piece)
+        while lines.found:
+            yield lines.found.popleft()
+
+
+async def _lines_async(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    lines = Lines()
+    async for piece in pieces:
+        lines.add(piece)
+        while lines.found:
+            yield lines.found.popleft()
 
 
 def _pieces(content: BinaryIO) -> Iterator[bytes]:
@@ -76,7 +115,9 @@ class SyncDriver:
         self._pool = Pool(self._connect)
 
     def _connect(self) -> httpx.Client:
-        return httpx.Client(base_url=self._base_url, headers=self._headers, verify=self._tls)
+        return httpx.Client(
+            base_url=self._base_url, headers=self._headers, verify=self._tls, mounts=_routes(self._base_url)
+        )
 
     @contextmanager
     def _connection(self) -> Iterator[httpx.Client]:
@@ -122,13 +163,15 @@ class SyncDriver:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             send, value = op.send, None
-            if isinstance(effect, Sleep):
-                time.sleep(effect.seconds)
-            elif isinstance(effect, Request):
-                try:
+            try:
+                if isinstance(effect, Sleep):
+                    time.sleep(effect.seconds)
+                elif isinstance(effect, Request):
                     value = self._send(effect)
-                except TransportError as error:
-                    send, value = op.throw, error
+                elif isinstance(effect, Work):
+                    value = effect.do()
+            except BaseException as error:  # also an interrupt: an operation puts away what it began
+                send, value = op.throw, error
 
     def iterate(self, op: Op[None]) -> Iterator[Any]:
         """Carries an operation out that emits values."""
@@ -156,7 +199,7 @@ class SyncDriver:
                         answer = http.send(_build(http, effect.request, self._timeout), stream=True)
                         stream.callback(answer.close)
                         body = b"" if answer.status_code == 200 else answer.read()
-                        lines = answer.iter_lines()
+                        lines = _lines(answer.iter_bytes())
                         value = Response(answer.status_code, answer.headers, body)
                     elif isinstance(effect, ReadLine):
                         value = next(lines, None)
@@ -175,24 +218,40 @@ class SyncDriver:
 
 
 class AsyncDriver:
-    """Belongs to one event loop."""
+    """Each event loop has connections of its own, and so has a child made by fork."""
 
     def __init__(self, base_url: str, headers: Mapping[str, str], timeout: float) -> None:
         self._base_url, self._headers = base_url, dict(headers)
         self._timeout = timeout
         self._tls = httpx.create_ssl_context()
-        self._pool = Pool(self._connect)
+        self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Pool[httpx.AsyncClient]]
+        self._pools = weakref.WeakKeyDictionary()
+        self._closed = False
 
     def _connect(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(base_url=self._base_url, headers=self._headers, verify=self._tls)
+        return httpx.AsyncClient(
+            base_url=self._base_url, headers=self._headers, verify=self._tls, mounts=_routes(self._base_url)
+        )
+
+    def _pool(self) -> Pool[httpx.AsyncClient]:
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        if pool is None or pool.pid != os.getpid():
+            for other in [one for one in list(self._pools) if one.is_closed()]:
+                self._pools.pop(other, None)
+            pool = self._pools[loop] = Pool(self._connect)
+            if self._closed:
+                pool.drain()
+        return pool
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[httpx.AsyncClient]:
-        http = self._pool.take()
+        pool = self._pool()
+        http = pool.take()
         try:
             yield http
         finally:
-            if not self._pool.give(http):
+            if not pool.give(http):
                 await http.aclose()
 
     async def _send(self, request: Request) -> Response:
@@ -227,13 +286,17 @@ class AsyncDriver:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             send, value = op.send, None
-            if isinstance(effect, Sleep):
-                await asyncio.sleep(effect.seconds)
-            elif isinstance(effect, Request):
-                try:
+            try:
+                if isinstance(effect, Sleep):
+                    await asyncio.sleep(effect.seconds)
+                elif isinstance(effect, Request):
                     value = await self._send(effect)
-                except TransportError as error:
-                    send, value = op.throw, error
+                elif isinstance(effect, Work):
+                    value = await _in_thread(effect.do)
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # also a cancel: an operation puts away what it began
+                send, value = op.throw, error
 
     async def iterate(self, op: Op[None]) -> AsyncIterator[Any]:
         """Carries an operation out that emits values."""
@@ -261,7 +324,7 @@ class AsyncDriver:
                         answer = await http.send(_build(http, effect.request, self._timeout), stream=True)
                         stream.push_async_callback(answer.aclose)
                         body = b"" if answer.status_code == 200 else await answer.aread()
-                        lines = answer.aiter_lines()
+                        lines = _lines_async(answer.aiter_bytes())
                         value = Response(answer.status_code, answer.headers, body)
                     elif isinstance(effect, ReadLine) and lines is not None:
                         value = await anext_or_none(lines)
@@ -274,8 +337,25 @@ class AsyncDriver:
             await stream.aclose()
 
     async def close(self) -> None:
-        for http in self._pool.drain():
+        self._closed = True
+        mine = self._pool()
+        for pool in list(self._pools.values()):
+            if pool is not mine:
+                pool.drain()  # another loop's, which alone could close them
+        for http in mine.drain():
             await http.aclose()
+
+
+async def _in_thread(do: Callable[[], T]) -> T:
+    """Also when it is cancelled it is waited for: it uses files that are closed behind it."""
+    work = asyncio.ensure_future(asyncio.to_thread(do))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        if not work.cancelled():
+            work.exception()  # nobody else asks for it
+        raise
 
 
 async def anext_or_none(lines: AsyncIterator[str]) -> str | None:
@@ -307,7 +387,7 @@ def sync(op: Callable[Concatenate[Self, P], Generator[Any, Any, T]]) -> Callable
 
 def asynchronous(
     op: Callable[Concatenate[Self, P], Generator[Any, Any, T]],
-) -> Callable[Concatenate[Self, P], Awaitable[T]]:
+) -> Callable[Concatenate[Self, P], Coroutine[Any, Any, T]]:
     """The operation as a coroutine method."""
 
     async def method(self: Any, *args: Any, **kwargs: Any) -> Any:

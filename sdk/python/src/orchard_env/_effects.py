@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, TypeVar, Union
+from typing import Any, BinaryIO, Callable, TypeVar, Union
+
+from .errors import TransportError
 
 T = TypeVar("T")
 
@@ -35,12 +37,23 @@ class Response:
     body: bytes = b""
 
     def json(self) -> Any:
-        return json.loads(self.body)
+        try:
+            return json.loads(self.body)
+        except ValueError as error:
+            start = self.body[:80].decode("utf-8", "replace")
+            raise TransportError(f"the answer is none of an Orchard server: {start!r}") from error
 
 
 @dataclass
 class Sleep:
     seconds: float
+
+
+@dataclass
+class Work:
+    """Something long that waits for no server, such as packing a directory; the answer is what it returns."""
+
+    do: Callable[[], Any]
 
 
 @dataclass
@@ -62,5 +75,5 @@ class Emit:
     value: Any
 
 
-Effect = Union[Request, Sleep, OpenStream, ReadLine, Emit]
+Effect = Union[Request, Sleep, Work, OpenStream, ReadLine, Emit]
 Op = Generator[Effect, Any, T]

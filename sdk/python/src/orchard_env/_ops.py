@@ -6,15 +6,18 @@ import base64
 import json
 import os
 import shlex
+import shutil
 import stat
-import tarfile
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Generic, TypeVar, Union
 
-from ._core import HOLD_SECONDS, POLL_SECONDS, Deadline, Retry, Settings, call, log, path_of
-from ._effects import Emit, Op, OpenStream, ReadLine, Request, Response, Sleep
+from ._core import HOLD_SECONDS, POLL_SECONDS, Deadline, Retry, Settings, call, log, new_key, path_of
+from ._effects import Emit, Op, OpenStream, ReadLine, Request, Response, Sleep, Work
+from ._given import octets, positive, text, variables, words
+from ._tree import LocalPath, pack, unpack
 from .errors import (
     APIError,
     NotFoundError,
@@ -27,7 +30,6 @@ from .models import FileEntry, JobResult, OutputEvent, PatchResult, SandboxInfo
 
 S = TypeVar("S", bound="BaseSandbox")
 Command = Union[str, Sequence[str]]
-LocalPath = Union[str, "os.PathLike[str]"]
 SPOOL = 8 * 1024 * 1024  # bytes of an archive that stay in memory
 
 
@@ -41,6 +43,7 @@ class BaseSandbox:
         self.info = info
         self.sandbox_id = info.sandbox_id
         self._path = path_of("sandboxes", info.sandbox_id)
+        self._pid = os.getpid()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.sandbox_id} {self.info.status}>"
@@ -53,6 +56,11 @@ class BaseSandbox:
     def status(self) -> str:
         """As of the last answer; `refresh()` asks again."""
         return self.info.status
+
+    @property
+    def _is_ours(self) -> bool:
+        """False in a child made by fork, which leaves its parent's sandboxes alone."""
+        return self._pid == os.getpid()
 
     # --- its life ---
 
@@ -128,7 +136,10 @@ class BaseSandbox:
         `wait_job`. Tries that broke off are made again, and still the command runs once. `fields` are other
         members of the request, such as stdin, user, lane, max_output_bytes, encoding.
 
-        Raises ValueError for a timeout that is no positive number, APIError when the server refuses.
+        Who stops waiting (a cancel, Ctrl-C) stops nothing else: the command runs on, and is among `list_jobs`.
+
+        Raises ValueError for a timeout that is no positive number, TypeError for what is no command, both before
+        anything is sent; APIError when the server refuses.
         """
         body = exec_body(command, timeout, cwd, env, login_shell, fields)
         body["wait"] = wait
@@ -211,7 +222,10 @@ class BaseSandbox:
         return JobResult.from_json(answer.json())
 
     def _wait_job(self, job_id: str, timeout: float | None = None, poll_interval: float = 0.1) -> Op[JobResult]:
-        """Waits until a job has ended. Raises SandboxTimeoutError after `timeout` seconds (None: never)."""
+        """Waits until a job has ended. Raises SandboxTimeoutError after `timeout` seconds (None: never).
+
+        With 0 it only looks whether the job has ended.
+        """
         deadline = Deadline(timeout, f"job {job_id} had not ended after {timeout} s")
         while True:
             piece = deadline.piece()
@@ -233,7 +247,7 @@ class BaseSandbox:
         return JobResult.from_json(answer.json())
 
     def _list_jobs(self) -> Op[list[JobResult]]:
-        """The sandbox's jobs, newest first, without their outputs."""
+        """The sandbox's jobs, newest first, the last 100 of them, without their outputs."""
         answer = yield from call(self._settings, "GET", self._path + "/jobs")
         return [JobResult.from_json(job) for job in answer.json()["jobs"]]
 
@@ -248,24 +262,25 @@ class BaseSandbox:
             "POST",
             path_of("jobs", job_id, "stdin"),
             params={"eof": 1} if eof else {},
-            content=data,
+            content=octets(data, "data"),
             again=False,
         )
         return int(answer.json()["accepted"])
 
     def _apply_patch(self, patch: str | bytes, timeout: float = 30, cwd: str | None = None) -> Op[PatchResult]:
         """Applies a patch (unified or git's), all of it or nothing, in `cwd` or the working directory."""
-        text = patch.decode("utf-8", "surrogateescape") if isinstance(patch, bytes) else patch
-        body: dict[str, Any] = {"patch": text, "timeout_seconds": positive(timeout, "timeout")}
+        lines = patch if isinstance(patch, str) else octets(patch, "a patch").decode("utf-8", "surrogateescape")
+        wait = positive(timeout, "timeout")
+        body: dict[str, Any] = {"patch": lines, "timeout_seconds": wait}
         if cwd is not None:
-            body["cwd"] = cwd
+            body["cwd"] = text(cwd, "cwd")
         answer = yield from call(
             self._settings,
             "POST",
             self._path + "/apply_patch",
             body=body,
             once=True,
-            read_timeout=timeout + self._settings.timeout,
+            read_timeout=wait + self._settings.timeout,
         )
         known = {key: value for key, value in answer.json().items() if key in PatchResult.__dataclass_fields__}
         return PatchResult(**known)
@@ -274,8 +289,7 @@ class BaseSandbox:
 
     def _upload_content(self, content: str | bytes, path: str, mode: int | None = None) -> Op[int]:
         """Writes a file whole or not at all; parents are made. The count of bytes written."""
-        data = content.encode() if isinstance(content, str) else bytes(content)
-        size = yield from self._put(data, path, mode)
+        size = yield from self._put(octets(content, "content"), path, mode)
         return size
 
     def _upload_file(self, local_path: LocalPath, path: str, mode: int | None = None) -> Op[int]:
@@ -291,7 +305,7 @@ class BaseSandbox:
             self._settings,
             "PUT",
             self._path + "/files/raw",
-            params={"path": path, "mode": None if mode is None else f"{mode:04o}"},
+            params={"path": text(path, "path"), "mode": None if mode is None else f"{mode:04o}"},
             content=content,
             headers={"Content-Type": "application/octet-stream"},
         )
@@ -299,32 +313,44 @@ class BaseSandbox:
 
     def _download_content(self, path: str) -> Op[bytes]:
         """The bytes of a file, in memory. Raises NotFoundError when there is none."""
-        answer = yield from call(self._settings, "GET", self._path + "/files/raw", params={"path": path})
+        answer = yield from call(self._settings, "GET", self._path + "/files/raw", params={"path": text(path, "path")})
         return bytes(answer.body)
 
     def _download_file(self, path: str, local_path: LocalPath) -> Op[None]:
-        """Downloads a file of any size, piece by piece; the local file appears when all of it has come."""
+        """Downloads a file of any size, piece by piece; the local file appears when all of it has come.
+
+        What is there and no file (a device, a pipe) is written to.
+        """
         target = Path(local_path)
         if target.is_dir():
-            target = target / PurePosixPath(path).name
-        part = target.with_name(target.name + ".part")
+            target = target / PurePosixPath(text(path, "path")).name
+        if target.exists() and not target.is_file():
+            with tempfile.TemporaryFile() as whole:
+                yield from self._get(path, whole)
+                yield Work(lambda: pour(whole, target))
+            return
+        part = target.with_name(f".{uuid.uuid4().hex}.part")
         try:
             with open(part, "w+b") as file:
-                yield from call(self._settings, "GET", self._path + "/files/raw", params={"path": path}, sink=file)
+                yield from self._get(path, file)
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
 
+    def _get(self, path: str, sink: BinaryIO) -> Op[None]:
+        yield from call(
+            self._settings, "GET", self._path + "/files/raw", params={"path": text(path, "path")}, sink=sink
+        )
+
     def _upload_dir(self, local_path: LocalPath, path: str) -> Op[None]:
         """Uploads a directory's content below `path`, which is made when it is not there."""
         with tempfile.SpooledTemporaryFile(SPOOL) as archive:
-            with tarfile.open(fileobj=archive, mode="w", format=tarfile.PAX_FORMAT) as tar:
-                tar.add(local_path, arcname=".")
+            yield Work(lambda: pack(archive, local_path))
             yield from call(
                 self._settings,
                 "PUT",
                 self._path + "/archive",
-                params={"path": path},
+                params={"path": text(path, "path")},
                 content=archive,  # type: ignore[arg-type]
                 headers={"Content-Type": "application/x-tar"},
             )
@@ -332,24 +358,22 @@ class BaseSandbox:
     def _download_dir(self, path: str, local_path: LocalPath) -> Op[None]:
         """Downloads a directory's content into a local directory, which is made when it is not there.
 
-        Nothing is written outside of it, whatever the archive says.
+        Nothing is written outside of it, whatever the archive says. Devices, fifos, and links that lead out of it
+        are left out, which is logged.
         """
         with tempfile.SpooledTemporaryFile(SPOOL) as archive:
             yield from call(
                 self._settings,
                 "GET",
                 self._path + "/archive",
-                params={"path": path},
+                params={"path": text(path, "path")},
                 sink=archive,  # type: ignore[arg-type]
             )
-            archive.seek(0)
-            os.makedirs(local_path, exist_ok=True)
-            with tarfile.open(fileobj=archive, mode="r:") as tar:
-                extract(tar, local_path)
+            yield Work(lambda: unpack(archive, local_path))
 
     def _list_files(self, path: str = "/workspace") -> Op[list[FileEntry]]:
         """The entries of a directory by name. Raises NotFoundError, InvalidRequestError for what is none."""
-        answer = yield from call(self._settings, "GET", self._path + "/files/list", params={"path": path})
+        answer = yield from call(self._settings, "GET", self._path + "/files/list", params={"path": text(path, "path")})
         entries = answer.json()["files"]
         return [FileEntry(one["name"], one["type"], one["size"], one["modified"], one) for one in entries]
 
@@ -393,27 +417,48 @@ class BaseClient(Generic[S]):
         labels, env, working_dir, ttl_seconds, idle_timeout_seconds, egress.
 
         Raises SandboxFailedError with the server's reason when it can't become ready and SandboxTimeoutError
-        when it did not in time; in both cases, as in any other, nothing of it is left behind.
+        when it did not in time; in both cases, as in any other, a cancel and Ctrl-C too, nothing of it is left behind.
         """
         body: dict[str, Any] = {"image": image, "block_network": block_network, **fields}
         optional = {"sandbox_id": sandbox_id, "cpu": cpu, "memory": memory, "timeout": timeout}
         body.update({name: value for name, value in optional.items() if value is not None})
-        answer = yield from call(self._settings, "POST", "/sandboxes", body=body, once=True)
+        key = new_key()
+        try:
+            answer = yield from call(self._settings, "POST", "/sandboxes", body=body, once=key)
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException:
+            yield from self._take_back(body, key)
+            raise
         sandbox = self._adopt(SandboxInfo.from_json(answer.json()), made=True)
         if wait_ready:
             try:
                 yield from sandbox._wait_ready(timeout, poll_interval)
-            except (SandboxFailedError, SandboxTimeoutError, APIError, TransportError):
-                yield from self._give_up(sandbox)
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                yield from self._give_up(sandbox, self._settings if isinstance(error, Exception) else None)
                 raise
         return sandbox
 
-    def _give_up(self, sandbox: BaseSandbox) -> Op[None]:
-        """Deletes it because of an error that is the one to be told."""
+    def _take_back(self, body: dict[str, Any], key: str) -> Op[None]:
+        """After a cancel or Ctrl-C nobody knows whether it came to be; the same request answers it by its key."""
+        hurried = self._settings.hurried()
         try:
-            yield from sandbox._delete()
+            answer = yield from call(hurried, "POST", "/sandboxes", body=body, once=key, read_timeout=hurried.timeout)
         except (APIError, TransportError) as error:
-            log.warning("sandbox %s was not deleted: %s", sandbox.sandbox_id, error)
+            log.warning("whether an interrupted create made a sandbox is not known: %s", error)
+            return
+        yield from self._give_up(BaseSandbox(hurried, SandboxInfo.from_json(answer.json())))
+
+    def _give_up(self, sandbox: BaseSandbox, settings: Settings | None = None) -> Op[None]:
+        """Deletes it because of an error that is the one to be told; without settings in a hurry."""
+        info = sandbox.info
+        try:
+            yield from BaseSandbox(settings or self._settings.hurried(), info)._delete()
+            self._drop(info.sandbox_id)
+        except (APIError, TransportError) as error:
+            log.warning("sandbox %s was not deleted: %s", info.sandbox_id, error)
 
     def _get_sandbox(self, sandbox_id: str) -> Op[S]:
         """A sandbox that is there, whoever made it; it is not cleaned up by this client. Raises NotFoundError."""
@@ -458,12 +503,6 @@ class BaseClient(Generic[S]):
 # --- parts ---
 
 
-def positive(seconds: float, what: str) -> float:
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
-        raise ValueError(f"{what} must be a positive number of seconds, not {seconds!r}")
-    return seconds
-
-
 def exec_body(
     command: Command,
     timeout: float | None,
@@ -472,13 +511,13 @@ def exec_body(
     login_shell: bool,
     fields: Mapping[str, Any],
 ) -> dict[str, Any]:
-    body: dict[str, Any] = {"command": command if isinstance(command, str) else list(command), **fields}
+    body: dict[str, Any] = {"command": words(command), **fields}
     if timeout is not None:
         body["timeout_seconds"] = positive(timeout, "timeout")
     if cwd is not None:
-        body["cwd"] = cwd
+        body["cwd"] = text(cwd, "cwd")
     if env is not None:
-        body["env"] = dict(env)
+        body["env"] = variables(env)
     if login_shell:
         body["login_shell"] = True
     return body
@@ -496,13 +535,13 @@ class Event:
 def next_event() -> Op[Event | None]:
     """Reads the next event of the open stream; None at its end."""
     event = Event()
-    text: list[str] = []
+    parts: list[str] = []
     while (line := (yield ReadLine())) is not None:
         name, _, value = line.partition(":")
         value = value[1:] if value.startswith(" ") else value
         if line == "":
-            if text:
-                event.data = json.loads("\n".join(text))
+            if parts:
+                event.data = json.loads("\n".join(parts))
                 return event
             event = Event()
         elif name == "event":
@@ -510,19 +549,11 @@ def next_event() -> Op[Event | None]:
         elif name == "id":
             event.place = value
         elif name == "data":
-            text.append(value)
+            parts.append(value)
     return None
 
 
-def extract(tar: tarfile.TarFile, target: LocalPath) -> None:
-    """As tarfile's filter "data" does, which not every Python of these has."""
-    if hasattr(tarfile, "data_filter"):
-        tar.extractall(target, filter="data")
-        return
-    root = os.path.realpath(target)
-    for member in tar:
-        place = os.path.realpath(os.path.join(root, member.name))
-        link = os.path.realpath(os.path.join(os.path.dirname(place), member.linkname)) if member.issym() else place
-        if any(os.path.commonpath([root, one]) != root for one in (place, link)) or member.isdev():
-            raise ValueError(f"{member.name!r} would leave the directory")
-        tar.extract(member, target)
+def pour(whole: BinaryIO, target: Path) -> None:
+    whole.seek(0)
+    with open(target, "wb") as there:
+        shutil.copyfileobj(whole, there)

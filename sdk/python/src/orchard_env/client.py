@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Generator
-from concurrent.futures import ThreadPoolExecutor
+import os
+from collections.abc import Coroutine, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from types import TracebackType
 from typing import Any
@@ -21,7 +22,8 @@ CREATES = 32
 
 
 class SandboxClient(BaseClient[SandboxInstance]):
-    """A server, for code that blocks. Threads may share it.
+    """A server, for code that blocks. Threads may share it; a child made by fork has connections of its own, and
+    one that gets it by a pickle (which holds the key) a client of its own, that cleans up what is made by it.
 
     `base_url` (else SANDBOX_BASE_URL, else http://localhost:8000), `api_key` (else SANDBOX_API_KEY), `prefix` of
     all paths (else SANDBOX_PREFIX). `timeout` is how many seconds of silence end a request, `retry_seconds` how
@@ -40,9 +42,16 @@ class SandboxClient(BaseClient[SandboxInstance]):
         cleanup: bool = True,
     ) -> None:
         self._settings = Settings(base_url, api_key, prefix, timeout, retry_seconds)
-        self._driver = SyncDriver(self._settings.base_url, self._settings.headers, timeout)
+        self._driver = SyncDriver(self._settings.base_url, self._settings.headers, self._settings.timeout)
         self._cleanup = cleanup
         self._own: dict[str, SandboxInstance] = {}
+        self._left = Left(self._settings)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"settings": self._settings, "cleanup": self._cleanup}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**again(**state))  # type: ignore[misc]
 
     create_sandbox = sync(BaseClient[SandboxInstance]._create_sandbox)
     get_sandbox = sync(BaseClient[SandboxInstance]._get_sandbox)
@@ -54,18 +63,22 @@ class SandboxClient(BaseClient[SandboxInstance]):
     def create_many(self, n: int, image: str, *, concurrency: int = CREATES, **fields: Any) -> list[SandboxInstance]:
         """Makes `n` sandboxes, `concurrency` at a time; all or none: when one fails the others are deleted."""
         self._watch()
+        creates: list[Future[SandboxInstance]] = []
         with ThreadPoolExecutor(max(1, min(concurrency, n))) as pool:
-            creates = [pool.submit(self.create_sandbox, image, **fields) for _ in range(n)]
-            made = [one.result() for one in creates if one.exception() is None]
-            problem = next((one.exception() for one in creates if one.exception() is not None), None)
-            if problem is not None:
+            try:
+                for _ in range(n):
+                    creates.append(pool.submit(self.create_sandbox, image, **fields))
+                return [one.result() for one in creates]
+            except BaseException:
+                for one in creates:
+                    one.cancel()
+                made = [one.result() for one in creates if not one.cancelled() and one.exception() is None]
                 list(pool.map(self._try_delete, made))
-                raise problem
-        return made
+                raise
 
     def cleanup_all(self) -> None:
         """Deletes every sandbox that was made by this client. Raises the first problem after trying all."""
-        own = list(self._own.values())
+        own = [sandbox for sandbox in list(self._own.values()) if sandbox._is_ours]
         with ThreadPoolExecutor(CREATES) as pool:
             problems = [problem for problem in pool.map(self._try_delete, own) if problem is not None]
         if problems:
@@ -81,21 +94,23 @@ class SandboxClient(BaseClient[SandboxInstance]):
 
     def delete_own(self) -> None:
         """At the end of the process, or when a signal says so."""
-        _delete_all(self._settings, self._own)
+        self._left.delete_own()
 
     def _adopt(self, info: SandboxInfo, made: bool) -> SandboxInstance:
         sandbox = SandboxInstance(self, info, made)
         if made:
             self._own[info.sandbox_id] = sandbox
+            self._left.add(info.sandbox_id)
             self._watch()
         return sandbox
 
     def _watch(self) -> None:
         if self._cleanup:
-            _cleanup.watch(self)
+            _cleanup.watch(self._left)
 
     def _drop(self, sandbox_id: str) -> None:
         self._own.pop(sandbox_id, None)
+        self._left.ids.pop(sandbox_id, None)
 
     def close(self) -> None:
         """Closes the connections; sandboxes stay, and are still deleted at the process's end."""
@@ -116,7 +131,38 @@ class SandboxClient(BaseClient[SandboxInstance]):
             self.close()
 
 
-def _delete_all(settings: Settings, own: dict[str, Any]) -> None:
+class Left:
+    """The sandboxes that a client has made and nobody has deleted. They outlive the client."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._pid = os.getpid()
+        self.ids: dict[str, None] = {}
+
+    def add(self, sandbox_id: str) -> None:
+        if self._pid != os.getpid():  # a child made by fork: those are its parent's
+            self._pid, self.ids = os.getpid(), {}
+        self.ids[sandbox_id] = None
+
+    def delete_own(self) -> None:
+        """At the end of the process, or when a signal says so."""
+        if self.ids and self._pid == os.getpid():
+            _delete_all(self._settings, self.ids)
+
+
+def again(settings: Settings, cleanup: bool) -> dict[str, Any]:
+    """The arguments of a client like another one, which a pickle brought here; the sandboxes stay the other one's."""
+    return {
+        "base_url": settings.base_url,
+        "api_key": settings.api_key or "",
+        "prefix": "",
+        "timeout": settings.timeout,
+        "retry_seconds": settings.retry_seconds,
+        "cleanup": cleanup,
+    }
+
+
+def _delete_all(settings: Settings, own: dict[str, None]) -> None:
     """By a connection of its own, one after the other: it may be that no thread can be started any more.
 
     Nothing is raised, and a server that does not answer is waited for once.
@@ -139,15 +185,24 @@ def _delete_all(settings: Settings, own: dict[str, Any]) -> None:
                     log.warning("sandbox %s was not deleted: %s", sandbox_id, error)
 
 
-class Creating:
-    """A sandbox in the making: `await` it, or use it as `async with`, which deletes it at the end."""
+class Creating(Coroutine[Any, Any, AsyncSandboxInstance]):
+    """A sandbox in the making: `await` it, make a task of it, or use it as `async with`, which deletes it."""
 
-    def __init__(self, create: Awaitable[AsyncSandboxInstance]) -> None:
+    def __init__(self, create: Coroutine[Any, Any, AsyncSandboxInstance]) -> None:
         self._create = create
         self._sandbox: AsyncSandboxInstance | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncSandboxInstance]:
         return self._create.__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._create.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._create.throw(*error)
+
+    def close(self) -> None:
+        self._create.close()
 
     async def __aenter__(self) -> AsyncSandboxInstance:
         self._sandbox = await self._create
@@ -161,7 +216,7 @@ class Creating:
 
 
 class AsyncSandboxClient(BaseClient[AsyncSandboxInstance]):
-    """A server, for asyncio; belongs to one loop. Arguments as of `SandboxClient`."""
+    """A server, for asyncio; each loop has connections of its own. Arguments as of `SandboxClient`."""
 
     def __init__(
         self,
@@ -174,9 +229,16 @@ class AsyncSandboxClient(BaseClient[AsyncSandboxInstance]):
         cleanup: bool = True,
     ) -> None:
         self._settings = Settings(base_url, api_key, prefix, timeout, retry_seconds)
-        self._driver = AsyncDriver(self._settings.base_url, self._settings.headers, timeout)
+        self._driver = AsyncDriver(self._settings.base_url, self._settings.headers, self._settings.timeout)
         self._cleanup = cleanup
         self._own: dict[str, AsyncSandboxInstance] = {}
+        self._left = Left(self._settings)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"settings": self._settings, "cleanup": self._cleanup}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**again(**state))  # type: ignore[misc]
 
     _create = asynchronous(BaseClient[AsyncSandboxInstance]._create_sandbox)
     get_sandbox = asynchronous(BaseClient[AsyncSandboxInstance]._get_sandbox)
@@ -218,13 +280,17 @@ class AsyncSandboxClient(BaseClient[AsyncSandboxInstance]):
             async with gate:
                 return await self.create_sandbox(image, **fields)
 
-        results = await asyncio.gather(*(one() for _ in range(n)), return_exceptions=True)
-        made = [result for result in results if isinstance(result, AsyncSandboxInstance)]
-        problem = next((result for result in results if isinstance(result, BaseException)), None)
-        if problem is not None:
+        creates = [asyncio.ensure_future(one()) for _ in range(n)]
+        try:
+            return list(await asyncio.gather(*creates))
+        except BaseException as error:
+            if isinstance(error, Exception):  # else all were cancelled with us, and put away what they began
+                for create in creates:
+                    create.cancel()
+            results = await asyncio.gather(*creates, return_exceptions=True)
+            made = [result for result in results if isinstance(result, AsyncSandboxInstance)]
             await asyncio.gather(*map(self._try_delete, made))
-            raise problem
-        return made
+            raise
 
     async def cleanup_all(self) -> None:
         """Deletes every sandbox that was made by this client. Raises the first problem after trying all."""
@@ -234,7 +300,7 @@ class AsyncSandboxClient(BaseClient[AsyncSandboxInstance]):
             async with gate:
                 return await self._try_delete(sandbox)
 
-        problems = await asyncio.gather(*map(one, list(self._own.values())))
+        problems = await asyncio.gather(*(one(sandbox) for sandbox in list(self._own.values()) if sandbox._is_ours))
         for problem in problems:
             if problem is not None:
                 raise problem
@@ -249,21 +315,23 @@ class AsyncSandboxClient(BaseClient[AsyncSandboxInstance]):
 
     def delete_own(self) -> None:
         """At the end of the process, or when a signal says so: no loop is needed."""
-        _delete_all(self._settings, self._own)
+        self._left.delete_own()
 
     def _adopt(self, info: SandboxInfo, made: bool) -> AsyncSandboxInstance:
         sandbox = AsyncSandboxInstance(self, info, made)
         if made:
             self._own[info.sandbox_id] = sandbox
+            self._left.add(info.sandbox_id)
             self._watch()
         return sandbox
 
     def _watch(self) -> None:
         if self._cleanup:
-            _cleanup.watch(self)
+            _cleanup.watch(self._left)
 
     def _drop(self, sandbox_id: str) -> None:
         self._own.pop(sandbox_id, None)
+        self._left.ids.pop(sandbox_id, None)
 
     async def close(self) -> None:
         """Closes the connections; sandboxes stay, and are still deleted at the process's end."""

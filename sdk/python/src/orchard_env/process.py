@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import inspect
 import json
+import socket
 import time
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from ._core import Settings, path_of
 from ._drivers import asynchronous, sync
+from ._given import is_here, octets, patience, positive, text, variables, words
 from ._ops import Command
 from .errors import SandboxTimeoutError, TransportError, error_class
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 OPEN_SECONDS = 60.0
 KEPT = 16 * 1024 * 1024  # bytes of output that wait() keeps for a later read()
+KEEPALIVE = 20  # seconds
 PIECE = 32 * 1024  # bytes of stdin in one frame
 
 
@@ -108,7 +112,7 @@ class BaseProcess:
     def _write_stdin(self, data: str | bytes) -> Op[None]:
         """Types; waits while the program does not read. Raises TransportError when the terminal is gone."""
         self._check()
-        raw = data.encode() if isinstance(data, str) else bytes(data)
+        raw = octets(data, "data")
         for start in range(0, len(raw), PIECE):
             piece = base64.b64encode(raw[start : start + PIECE]).decode()
             yield Say(json.dumps({"type": "stdin", "data": piece}))
@@ -119,7 +123,7 @@ class BaseProcess:
         b"" when it has ended and everything was read. Raises SandboxTimeoutError after `timeout` seconds
         without output.
         """
-        end = None if timeout is None else time.monotonic() + timeout
+        end = end_of(timeout)
         while not self._output and not self._ended:
             if not (yield Hear(None if end is None else end - time.monotonic())):
                 raise SandboxTimeoutError(f"no output in {timeout} s")
@@ -128,12 +132,16 @@ class BaseProcess:
         return self._take_output(size)
 
     def _read_all(self, timeout: float | None = None) -> Op[bytes]:
-        """Everything up to its end. Raises SandboxTimeoutError when that does not come in time."""
-        end = None if timeout is None else time.monotonic() + timeout
-        parts = []
-        while part := (yield from self._read(timeout=None if end is None else max(end - time.monotonic(), 0))):
-            parts.append(part)
-        return b"".join(parts)
+        """Everything up to its end. Raises SandboxTimeoutError when that does not come in time.
+
+        What came until then is kept for the next read, as when the terminal is lost.
+        """
+        end = end_of(timeout)
+        while not self._ended:
+            if not (yield Hear(None if end is None else end - time.monotonic())):
+                raise SandboxTimeoutError(f"it had not ended after {timeout} s")
+        self._check()
+        return self._take_output(-1)
 
     def _resize(self, rows: int, cols: int) -> Op[None]:
         """Tells the program that its terminal has another size."""
@@ -151,7 +159,7 @@ class BaseProcess:
 
     def _wait(self, timeout: float | None = None) -> Op[int]:
         """Waits for its end; the exit code. Raises TransportError when the terminal was lost, SandboxTimeoutError."""
-        end = None if timeout is None else time.monotonic() + timeout
+        end = end_of(timeout)
         while not self._ended:
             if not (yield Hear(None if end is None else end - time.monotonic())):
                 raise SandboxTimeoutError(f"it had not ended after {timeout} s")
@@ -173,9 +181,43 @@ def init_of(
     rows: int,
     cols: int,
 ) -> dict[str, Any]:
-    argv = ["sh", "-c", command] if isinstance(command, str) else list(command)
-    variables = None if env is None else dict(env)
-    return {"cmd": argv, "env": variables, "cwd": cwd, "rows": rows, "cols": cols, "login_shell": login_shell}
+    given = words(command)
+    return {
+        "cmd": ["sh", "-c", given] if isinstance(given, str) else given,
+        "env": None if env is None else variables(env),
+        "cwd": None if cwd is None else text(cwd, "cwd"),
+        "rows": rows,
+        "cols": cols,
+        "login_shell": login_shell,
+    }
+
+
+def end_of(timeout: float | None) -> float | None:
+    wait = patience(timeout, "timeout")
+    return None if wait is None else time.monotonic() + wait
+
+
+def options(settings: Settings, connect: Any) -> dict[str, Any]:
+    """Those that not every version of the library knows.
+
+    Proxies of the environment are for other hosts than this. Nobody pings from here: the answer would wait behind
+    output that is not read, and who thinks for a minute before the next read would lose the terminal by that. The
+    server pings, and the kernel finds out that a host is gone (`stay_awake`).
+    """
+    wanted: dict[str, Any] = {"ping_interval": None}
+    if is_here(settings.base_url):
+        wanted["proxy"] = None
+    known = inspect.signature(connect).parameters
+    return {name: value for name, value in wanted.items() if name in known}
+
+
+def stay_awake(connection: socket.socket | None) -> None:
+    if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", KEEPALIVE), ("TCP_KEEPINTVL", KEEPALIVE), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def refusal(error: Exception) -> Exception:
@@ -283,7 +325,8 @@ class ContainerProcess(BaseProcess):
         """Opens a terminal, in `timeout` seconds at most."""
         from websockets.sync.client import connect  # noqa: PLC0415 (slow to import, seldom needed)
 
-        wait = OPEN_SECONDS if timeout is None else timeout
+        wait = OPEN_SECONDS if timeout is None else positive(timeout, "timeout")
+        init = init_of(command, cwd, env, login_shell, rows, cols)
         settings = sandbox._settings
         stack = ExitStack()
         try:
@@ -294,15 +337,17 @@ class ContainerProcess(BaseProcess):
                     max_size=None,
                     open_timeout=wait,
                     compression=None,
+                    **options(settings, connect),
                 )
             )
         except Exception as error:
             raise refusal(error) from error
+        stay_awake(connection.socket)
         process = cls()
         process._driver = _Talk(connection, process)
         process._stack = stack
         try:
-            process._driver.run(process._begin(init_of(command, cwd, env, login_shell, rows, cols), wait))
+            process._driver.run(process._begin(init, wait))
         except BaseException:
             process.close()
             raise
@@ -350,7 +395,8 @@ class AsyncContainerProcess(BaseProcess):
         """Opens a terminal, in `timeout` seconds at most."""
         from websockets.asyncio.client import connect  # noqa: PLC0415 (slow to import, seldom needed)
 
-        wait = OPEN_SECONDS if timeout is None else timeout
+        wait = OPEN_SECONDS if timeout is None else positive(timeout, "timeout")
+        init = init_of(command, cwd, env, login_shell, rows, cols)
         settings = sandbox._settings
         try:
             connection = await connect(
@@ -359,13 +405,15 @@ class AsyncContainerProcess(BaseProcess):
                 max_size=None,
                 open_timeout=wait,
                 compression=None,
+                **options(settings, connect),
             )
         except Exception as error:
             raise refusal(error) from error
+        stay_awake(connection.transport.get_extra_info("socket"))
         process = cls()
         process._driver = _AsyncTalk(connection, process)
         try:
-            await process._driver.run(process._begin(init_of(command, cwd, env, login_shell, rows, cols), wait))
+            await process._driver.run(process._begin(init, wait))
         except BaseException:
             await process.close()
             raise

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ._core import log
 from ._drivers import asynchronous, sync
-from ._ops import BaseSandbox, Command, positive
+from ._given import positive
+from ._ops import BaseSandbox, Command
 from .errors import NotFoundError, SandboxError
 from .models import JobResult, OutputEvent, SandboxInfo
 from .process import AsyncContainerProcess, ContainerProcess
@@ -27,6 +28,12 @@ class SandboxInstance(BaseSandbox):
         self.client = client
         self._made = made
         self._heart: _Heart | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"client": self.client, "info": self.info}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["client"], state["info"], False)  # type: ignore[misc]
 
     @property
     def _driver(self) -> Any:
@@ -172,6 +179,8 @@ class SandboxInstance(BaseSandbox):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self._is_ours:
+            return
         try:
             self.delete()
         except SandboxError as problem:
@@ -222,6 +231,12 @@ class AsyncSandboxInstance(BaseSandbox):
         self._made = made
         self._heart: asyncio.Task[None] | None = None
         self.heartbeat_error: Exception | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"client": self.client, "info": self.info}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["client"], state["info"], False)  # type: ignore[misc]
 
     @property
     def _driver(self) -> Any:
@@ -371,6 +386,8 @@ class AsyncSandboxInstance(BaseSandbox):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self._is_ours:
+            return
         try:
             await self.delete()
         except SandboxError as problem:
