@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/patch/patch.h"
 
+#include "agent/patch/beyond.h"
 #include "agent/patch/guard.h"
 #include "agent/patch/names.h"
 #include "agent/patch/tool.h"
@@ -230,6 +231,23 @@ patch_apply(struct patch *patch)
 	return again == 0 || again == PATCH_STOPPED ? again : code;
 }
 
+/* Only git knows all that a patch can ask for. True: told. */
+static bool
+patch_tell_beyond(const struct patch *patch)
+{
+	struct text text;
+	size_t line = 0;
+
+	if (patch->tool.is_git || text_map(patch->fd, &text) < 0)
+		return false;
+	if (text.at != NULL)
+		line = patch_find_beyond(text.at, text.len, patch->tool.is_gnu);
+	text_unmap(&text);
+	if (line > 0)
+		fprintf(stderr, "error: only git can do what is asked at line %zu\n", line);
+	return line > 0;
+}
+
 int
 patch_main(void)
 {
@@ -250,7 +268,7 @@ patch_main(void)
 		fputs("error: No valid patches in input\n", stderr);
 		return PATCH_INVALID;
 	}
-	code = patch_apply(&patch);
+	code = patch_tell_beyond(&patch) ? PATCH_FAILED : patch_apply(&patch);
 	patch_names_fini(&patch.names);
 	free(patch.tool.path);
 	return code;

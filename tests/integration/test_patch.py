@@ -35,6 +35,7 @@ AFTER = {
 # What an old-style diff can say.
 PLAIN_BEFORE = {name: BEFORE[name] for name in ("a.txt", "dir/deep/b.txt", "gone/only.txt", "crlf.txt", "no-newline")}
 PLAIN_AFTER = {name: AFTER[name] for name in ("a.txt", "dir/deep/b.txt", "new/sub/c.txt", "crlf.txt", "no-newline")}
+KEEP = "--- a/keep\n+++ b/keep\n@@ -1 +1 @@\n-k\n+K\n"
 LEFT = "find / -xdev -name '.orchard-patch*' -not -path '/proc/*' | wc -l"
 
 
@@ -184,6 +185,33 @@ def test_busybox_patch_and_no_bash(server, busybox, plain):
     box.delete()
 
 
+BINARY = "diff --git a/a b/a\nindex 1..2 100644\nBinary files a/a and b/a differ\n"
+
+
+@pytest.mark.parametrize(("patch", "line"), [
+    ("diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n", 3),
+    ("diff --git a/a b/a\nold mode 100644\nnew mode 100755\n", 2),
+    ("diff --git a/n b/n\nnew file mode 120000\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+y\n", 2),
+    ("diff --git a/n b/n\nnew file mode 100644\nindex 0000000..e69de29\n", 1),
+    (BINARY, 3)], ids=["rename", "mode", "link", "empty", "binary"])
+def test_what_busybox_would_pass_over_is_refused(server, busybox, patch, line):
+    """It answers 0 to them, and does nothing. What stands in the same patch is not done either."""
+    box = server.create(image=busybox)
+    put(box, "/srv/w", {"a": b"x\n", "keep": b"k\n"})
+    done = apply(box, KEEP + patch, cwd="/srv/w")
+    assert not done["success"] and done["error"].startswith(f"line {line + 5} of the patch asks for a rename"), done
+    assert box.out("cd /srv/w && ls -A && cat a keep") == "a\nkeep\nx\nk\n"
+    box.delete()
+
+
+def test_gnu_patch_is_not_asked_for_binary_files(no_git):
+    put(no_git, "/srv/w", {"a": b"x\n", "keep": b"k\n"})
+    done = apply(no_git, KEEP + BINARY, cwd="/srv/w")
+    assert not done["success"] and done["error"].startswith("line 8 of the patch"), done
+    done = apply(no_git, KEEP + "diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n", cwd="/srv/w")
+    assert done["success"] and files(take(no_git, "/srv/w")) == {"b": b"x\n", "keep": b"K\n"}
+
+
 def test_a_subdirectory_of_a_repository_skips_nothing(box, tmp_path):
     """git itself ignores, with exit code 0, what lies outside the directory it runs in."""
     put(box, "/srv/top", {"sub/f": b"x\n", "g": b"x\n", "f": b"top\n"})
@@ -273,7 +301,6 @@ def test_what_is_wrong_is_told_in_words(box, patch, error):
     assert take(box, "/srv/words")["a"] == b"x\n"
 
 
-KEEP = "--- a/keep\n+++ b/keep\n@@ -1 +1 @@\n-k\n+K\n"
 IS_DIRECTORY = "which is a directory or a submodule: only files can be patched"
 
 

@@ -42,6 +42,10 @@ static const struct rule rules[] = {
 	{ "error: ", ": is a directory or a submodule", false,
 		"the patch is about %s, which is a directory or a submodule: only files can be patched" },
 	{ "error: cannot remove ", NULL, false, "the patch removes a file that cannot be removed: %s" },
+	{ "error: only git can do what is asked at ", NULL, true,
+		"line %s of the patch asks for a rename, a mode, a link, an empty or a binary file, which the "
+		"patch of "
+		"the image does not know: put git into the image" },
 	{ "error: corrupt patch at ", NULL, true, COUNTS },
 	{ "patch: **** malformed patch at line ", ":", false, COUNTS },
 	{ "error: patch fragment without header at ", ": @@", true,

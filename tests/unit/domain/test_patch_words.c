@@ -52,6 +52,7 @@ test_files_that_are_there_or_not(void **state)
 		"warning: unable to unlink 'd/x': Permission denied\nerror: cannot remove 'd/x': Permission "
 		"denied\n",
 		"cannot be removed: 'd/x': Permission denied");
+	tells("", "error: only git can do what is asked at line 7\n", "line 7 of the patch asks for a rename");
 }
 
 static void
