@@ -7,9 +7,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+
+enum { PIPE_WAIT_MS = 10 * 1000 };
+
+/* A pipe whose writer has nothing to say yet. 0 or -1 with errno. */
+static int
+file_await(int fd)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	int rc;
+
+	do
+		rc = poll(&poll_fd, 1, PIPE_WAIT_MS);
+	while (rc < 0 && errno == EINTR);
+	if (rc == 0)
+		errno = ETIMEDOUT;
+	return rc > 0 ? 0 : -1;
+}
 
 /* *ret_len is max + 1 when the file is longer than max. 0 or -1 with errno. */
 static int
@@ -38,13 +56,17 @@ file_read_fd(int fd, size_t max, char **ret_data, size_t *ret_len)
 			data = grown;
 		}
 		n = read(fd, data + len, room - len);
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && (errno == EINTR || (errno == EAGAIN && file_await(fd) == 0)))
 			continue;
 		if (n < 0)
 			return -1;
 		len += (size_t)n;
 		if (n == 0 || len > max)
 			break;
+	}
+	if (len == 0 && S_ISFIFO(st.st_mode)) {
+		errno = ENODATA; /* nobody writes to it */
+		return -1;
 	}
 	data[len] = '\0';
 	*ret_data = STEAL_PTR(data);
@@ -55,7 +77,8 @@ file_read_fd(int fd, size_t max, char **ret_data, size_t *ret_len)
 int
 file_read_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_len, struct err *err)
 {
-	AUTO_FD fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	/* A fifo must not hold up whoever finds one in the place of a file. */
+	AUTO_FD fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	AUTO_FREE char *data = NULL;
 	size_t len = 0;
 

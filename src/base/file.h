@@ -16,7 +16,10 @@
 
 struct err;
 
-/* Reads at most max bytes; *ret_data is malloc'ed and has a NUL behind. ERR_TOO_LARGE beyond max. */
+/*
+ * Reads at most max bytes; *ret_data is malloc'ed and has a NUL behind. ERR_TOO_LARGE beyond max. A pipe is read to its
+ * end; one that nobody writes to is an error, and one whose writer says nothing for ten seconds.
+ */
 int
 file_read_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_len, struct err *err) MUSTCHECK;
 int file_write_atomic_at(int dirfd, const char *path, mode_t mode, const void *data, size_t len, bool sync,

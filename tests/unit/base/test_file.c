@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/time.h>
 
 #include <cmocka.h>
@@ -111,6 +112,37 @@ test_read_of_a_file_without_size_is_whole(void **state)
 	assert_true(len > 100);
 	assert_int_equal(strlen(data), len);
 	free(data);
+}
+
+static void
+test_read_of_a_pipe_waits_for_writers_only(void **state)
+{
+	struct err err;
+	char *data, path[64];
+	size_t len;
+	int pipefd[2], status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(mkfifoat(dfd, "fifo", 0600), 0);
+	assert_int_equal(file_read_at(dfd, "fifo", 10, &data, &len, &err), -1);
+	assert_non_null(strstr(err.msg, "fifo"));
+	assert_int_equal(unlinkat(dfd, "fifo", 0), 0);
+	assert_int_equal(pipe2(pipefd, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(pipefd[0]);
+		_exit(write(pipefd[1], "late", 4) == 4 ? 0 : 1);
+	}
+	close(pipefd[1]);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", pipefd[0]);
+	assert_int_equal(file_read_at(AT_FDCWD, path, 10, &data, &len, &err), 0);
+	assert_int_equal(len, 4);
+	assert_string_equal(data, "late");
+	free(data);
+	close(pipefd[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static void
@@ -282,6 +314,7 @@ main(void)
 		cmocka_unit_test(test_read_gives_all_bytes_and_a_nul_behind),
 		cmocka_unit_test(test_read_stops_at_the_bound),
 		cmocka_unit_test(test_read_of_a_file_without_size_is_whole),
+		cmocka_unit_test(test_read_of_a_pipe_waits_for_writers_only),
 		cmocka_unit_test(test_read_of_nothing_is_not_found),
 		cmocka_unit_test(test_write_replaces_whole_with_the_given_mode),
 		cmocka_unit_test(test_failed_write_leaves_nothing_behind),
