@@ -136,7 +136,7 @@ check_host(const struct config *config, const struct master_options *options, st
 	struct err *err)
 {
 	if (check_redis(config, err) < 0 || find_user(config, ret_user, err) < 0 || dirs_check(config, err) < 0 ||
-		listener_check(config->listen_host, config->port, err) < 0)
+		listener_check(config->listen_host, err) < 0)
 		return -1;
 	if (options->check != NULL &&
 		(options->check(config, err) < 0 || check_as_user(config, options, ret_user, err) < 0))

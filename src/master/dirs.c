@@ -17,6 +17,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -161,10 +163,74 @@ top_check_path(const char *setting, const char *path, struct err *err)
 	return top_check(setting, path, &st, err);
 }
 
+/* What the server keeps below either: there all that it does not know is removed, or the service user cannot pass. */
+static const char *const own_names[] = { "jobs", "keys", "images", "sandboxes", "trash", "runtime", "pieces",
+	"spawner" };
+
+/* Without what changes nothing: slashes in a row and at the end, and "/./". */
+static void
+plain_path(const char *path, char buf[PATH_MAX])
+{
+	size_t len = 0;
+
+	while (*path != '\0') {
+		size_t part = strcspn(path, "/");
+
+		if (part > 0 && !(part == 1 && path[0] == '.') && len + 1 + part < PATH_MAX) {
+			buf[len++] = '/';
+			memcpy(buf + len, path, part);
+			len += part;
+		}
+		path += part + strspn(path + part, "/");
+	}
+	buf[len] = '\0';
+}
+
+static bool
+is_in_the_way(const char *top, const char *path)
+{
+	size_t len = strlen(top), part;
+
+	if (strncmp(path, top, len) != 0)
+		return false;
+	if (path[len] != '/')
+		return path[len] == '\0';
+	part = strcspn(path + len + 1, "/");
+	for (size_t i = 0; i < sizeof own_names / sizeof own_names[0]; i++)
+		if (strlen(own_names[i]) == part && strncmp(own_names[i], path + len + 1, part) == 0)
+			return true;
+	return false;
+}
+
+static bool
+is_same_directory(const char *one, const char *other)
+{
+	struct stat a, b;
+
+	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+static int
+check_apart(const struct config *config, struct err *err)
+{
+	char state[PATH_MAX], run[PATH_MAX];
+
+	plain_path(config->state_dir, state);
+	plain_path(config->run_dir, run);
+	if (!is_in_the_way(state, run) && !is_in_the_way(run, state) &&
+		!is_same_directory(config->state_dir, config->run_dir))
+		return 0;
+	return err_set(err, ERR_INVALID,
+		"state_dir (%s) and run_dir (%s) are in each other's way: name two directories that lie apart",
+		config->state_dir, config->run_dir);
+}
+
 int
 dirs_check(const struct config *config, struct err *err)
 {
 	if (top_check_path("state_dir", config->state_dir, err) < 0)
 		return -1;
-	return top_check_path("run_dir", config->run_dir, err);
+	if (top_check_path("run_dir", config->run_dir, err) < 0)
+		return -1;
+	return check_apart(config, err);
 }

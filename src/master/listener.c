@@ -51,8 +51,9 @@ host_resolve(const char *host, int64_t port, struct addrinfo **ret_list, struct 
 	return 0;
 }
 
+/* Bound; listening only if hear is true. */
 static int
-tcp_listen(const struct addrinfo *address)
+tcp_open(const struct addrinfo *address, bool hear)
 {
 	AUTO_FD fd = socket(
 		address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address->ai_protocol);
@@ -63,14 +64,14 @@ tcp_listen(const struct addrinfo *address)
 		return -1;
 	if (address->ai_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) < 0)
 		return -1;
-	if (bind(fd, address->ai_addr, address->ai_addrlen) < 0 || listen(fd, LISTENER_BACKLOG) < 0)
+	if (bind(fd, address->ai_addr, address->ai_addrlen) < 0 || (hear && listen(fd, LISTENER_BACKLOG) < 0))
 		return -1;
 	return STEAL_FD(fd);
 }
 
 /* "::" is every address of both families; where there is no IPv6 those are the ones of IPv4. */
 static int
-tcp_listen_without_v6(const struct addrinfo *address, int64_t port)
+tcp_open_without_v6(const struct addrinfo *address, int64_t port, bool hear)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address->ai_addr;
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
@@ -82,7 +83,7 @@ tcp_listen_without_v6(const struct addrinfo *address, int64_t port)
 	if (address->ai_family != AF_INET6 || !IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr) ||
 		(errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
 		return -1;
-	return tcp_listen(&any);
+	return tcp_open(&any, hear);
 }
 
 static int
@@ -101,8 +102,8 @@ tcp_explain(const char *host, int64_t port, int errnum, struct err *err)
 	return err_set_errno(err, errnum, "cannot listen on %s:%" PRId64, host, port);
 }
 
-int
-listener_open_tcp(const char *host, int64_t port, int *ret_fd, struct err *err)
+static int
+open_host(const char *host, int64_t port, bool hear, int *ret_fd, struct err *err)
 {
 	struct addrinfo *list;
 	int errnum = EADDRNOTAVAIL;
@@ -111,9 +112,9 @@ listener_open_tcp(const char *host, int64_t port, int *ret_fd, struct err *err)
 	if (host_resolve(host, port, &list, err) < 0)
 		return -1;
 	for (const struct addrinfo *a = list; a != NULL && fd < 0; a = a->ai_next) {
-		fd = tcp_listen(a);
+		fd = tcp_open(a, hear);
 		if (fd < 0)
-			fd = tcp_listen_without_v6(a, port);
+			fd = tcp_open_without_v6(a, port, hear);
 		if (fd < 0)
 			errnum = errno;
 	}
@@ -125,14 +126,17 @@ listener_open_tcp(const char *host, int64_t port, int *ret_fd, struct err *err)
 }
 
 int
-listener_check(const char *host, int64_t port, struct err *err)
+listener_open_tcp(const char *host, int64_t port, int *ret_fd, struct err *err)
 {
-	struct addrinfo *list;
+	return open_host(host, port, true, ret_fd, err);
+}
 
-	if (host_resolve(host, port, &list, err) < 0)
-		return -1;
-	freeaddrinfo(list);
-	return 0;
+int
+listener_check(const char *host, struct err *err)
+{
+	AUTO_FD fd = -1;
+
+	return open_host(host, 0, false, &fd, err);
 }
 
 static int

@@ -17,8 +17,8 @@ enum { LISTENER_BACKLOG = 4096 };
  * IPv4 as well. The message of a taken port names it and the cure.
  */
 int listener_open_tcp(const char *host, int64_t port, int *ret_fd, struct err *err) MUSTCHECK;
-/* Checks that host is something one can listen on, without listening. */
-int listener_check(const char *host, int64_t port, struct err *err) MUSTCHECK;
+/* Checks that host is something one can listen on, without listening; whether a port is free there is not asked. */
+int listener_check(const char *host, struct err *err) MUSTCHECK;
 /* SOCK_SEQPACKET at path, mode 0600, owned by uid; a socket file that is in the way is replaced. */
 int listener_open_seqpacket(const char *path, uid_t uid, gid_t gid, int *ret_fd, struct err *err) MUSTCHECK;
 

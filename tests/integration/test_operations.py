@@ -68,6 +68,9 @@ def test_port_taken(make_server):
     ({"driver": "cloud"}, "driver"),
     ({"run_dir": "/run/" + "x" * 90}, "run_dir"),
     ({"workres": 2}, "workres"),
+    ({"listen_host": "192.0.2.77"}, "no address of this machine"),
+    ({"state_dir": "/run/orchard-test-apart", "run_dir": "/run/orchard-test-apart"}, "each other's way"),
+    ({"state_dir": "/run/orchard-test-apart/sandboxes", "run_dir": "/run/orchard-test-apart"}, "each other's way"),
 ])
 def test_wrong_settings_are_named(make_server, settings, words):
     server = make_server(**settings)
@@ -163,6 +166,28 @@ def test_configuration_that_is_an_open_descriptor(make_server):
     server.launcher = ["bash", "-c", 'exec "$0" -c <(cat "$2")']
     server.start()
     assert server.client.get("/sandboxes").status_code == 200
+
+
+def test_fifos_in_the_place_of_its_files_hold_up_nobody(make_server):
+    """Each start goes on without what stood there, or says at once which file is in the way."""
+    server = make_server().start()
+    box = server.create()
+    box.exec("true")
+    server.stop()
+    for path in (server.run_dir / "spawner" / "cgroups", server.run_dir / "spawner" / "destroyed",
+                 *(server.state_dir / "jobs").glob("*.log")):
+        path.unlink()
+        os.mkfifo(path)
+    server.start()
+    assert box.out("echo hi") == "hi\n" and server.create().out("echo hi") == "hi\n"
+    server.stop()
+    kept = (server.state_dir / "lock").read_bytes()
+    (server.state_dir / "lock").unlink()
+    os.mkfifo(server.state_dir / "lock")
+    assert "lock is no plain file" in refused(server)
+    (server.state_dir / "lock").unlink()
+    (server.state_dir / "lock").write_bytes(kept)
+    server.start()
 
 
 def test_disk_full_under_state_dir(make_server, work_dir):

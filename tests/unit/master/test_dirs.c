@@ -119,6 +119,40 @@ test_directory_that_others_can_change_is_refused(void **state)
 }
 
 static void
+assert_apart(struct fixture *f, const char *state_dir, const char *run_dir, bool apart)
+{
+	char state[192], run[192];
+	struct err err;
+
+	snprintf(state, sizeof state, "%s%s", f->dir, state_dir);
+	snprintf(run, sizeof run, "%s%s", f->dir, run_dir);
+	f->config.state_dir = state;
+	f->config.run_dir = run;
+	assert_int_equal(dirs_check(&f->config, &err), apart ? 0 : -1);
+	if (!apart)
+		assert_non_null(strstr(err.msg, "in each other's way"));
+}
+
+static void
+test_directories_in_each_others_way_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	char link_path[80];
+
+	assert_apart(f, "/both", "/both", false);
+	assert_apart(f, "/both", "/./both//", false);
+	assert_apart(f, "/one", "/one/sandboxes", false);
+	assert_apart(f, "/one/trash/run", "/one/trash", true);
+	assert_apart(f, "/one", "/one/trash/run", false);
+	assert_apart(f, "/one/sandboxes/state", "/one", false);
+	assert_apart(f, "/one", "/one/run", true);
+	assert_apart(f, "/one", "/one-run", true);
+	snprintf(link_path, sizeof link_path, "%s/link", f->dir);
+	assert_int_equal(symlink(".", link_path), 0);
+	assert_apart(f, "/link", "", false);
+}
+
+static void
 test_relative_path_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -206,6 +240,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			test_existing_directory_is_opened_no_further_than_needed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_directory_that_others_can_change_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_directories_in_each_others_way_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_relative_path_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_link_below_ours_is_not_followed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_results_follow_a_new_service_user, setup, teardown),

@@ -169,7 +169,10 @@ test_foreign_address_is_refused_by_name(void **state)
 	assert_int_equal(listener_open_tcp("192.0.2.77", free_port, &fd, &err), -1);
 	assert_non_null(strstr(err.msg, "192.0.2.77"));
 	assert_non_null(strstr(err.msg, "listen_host"));
-	assert_int_equal(listener_check("no address", free_port, &err), -1);
+	assert_int_equal(listener_check("192.0.2.77", &err), -1);
+	assert_non_null(strstr(err.msg, "192.0.2.77"));
+	assert_int_equal(listener_check("127.0.0.1", &err), 0);
+	assert_int_equal(listener_check("no address", &err), -1);
 	assert_non_null(strstr(err.msg, "no address"));
 }
 
