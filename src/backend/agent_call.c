@@ -144,11 +144,26 @@ answer_conflict(struct agent_answer *answer, const char *code, struct err *err)
 	}
 }
 
+/* Whoever is at that address says of itself to be another one, though it took the token. */
+static bool
+answer_is_strange(const struct agent_answer *answer, const struct agent_call *call)
+{
+	const char *uid = call->job_id[0] == '\0' ? body_string(answer->body, "sandbox_uid") : "";
+
+	return *uid != '\0' && strcmp(uid, call->peer->uid) != 0;
+}
+
 static void
 answer_read(struct agent_answer *answer, const struct agent_call *call, int status, struct err *err)
 {
 	const char *code = body_string(answer->body, "code");
 
+	if (status == 200 && answer_is_strange(answer, call)) {
+		answer->outcome = AGENT_DENIED;
+		answer->err = err;
+		err_set(err, ERR_DENIED, "another sandbox's agent answered");
+		return;
+	}
 	if (status == 200 && call->job_id[0] != '\0' &&
 		strcmp(body_string(answer->body, "job_id"), call->job_id) != 0) {
 		answer->outcome = AGENT_LOST;

@@ -299,6 +299,17 @@ def test_b110_a_first_question_that_is_lost_does_not_use_up_the_patience(make_pl
     play.delete(name)
 
 
+def test_b107_an_agent_that_says_to_be_anothers_is_none(make_play):
+    play = make_play(pod_agent_timeout_seconds=3)
+    play.server.start()
+    play.cluster.running = False
+    name = play.create(wait=False)
+    eventually(lambda: f"sandbox-{name}" in play.cluster.pods)
+    play.cluster.run(f"sandbox-{name}", stranger=True)
+    assert "another sandbox's agent answered" in play.until(name, "failed")["status_message"]
+    eventually(lambda: f"sandbox-{name}" not in play.cluster.pods, what=play.server.log)
+
+
 def test_b107_an_address_that_another_pod_has_by_now_reaches_no_stranger(play):
     first = play.create()
     ip = play.cluster.pods[f"sandbox-{first}"]["status"]["podIP"]
