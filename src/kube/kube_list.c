@@ -139,8 +139,14 @@ static void
 list_take_page(struct kube_list *list, struct json_object *page, struct json_object *items)
 {
 	struct json_object *metadata = kube_json_object(page, "metadata");
-	const char *next = kube_json_text(metadata, "continue");
+	AUTO_FREE char *next = kube_escape(kube_json_text(metadata, "continue"));
+	struct err err;
 
+	if (next[0] != '\0' && list->next != NULL && strcmp(next, list->next) == 0) {
+		err_set(&err, ERR_UNAVAILABLE, "the API server gives the same page of a list again and again");
+		list_finish(list, "", &err);
+		return;
+	}
 	list_take_items(list, items);
 	if (list->cancelled || list->client->freed) {
 		if (list->cancelled)
@@ -152,7 +158,7 @@ list_take_page(struct kube_list *list, struct json_object *page, struct json_obj
 		list_finish(list, kube_json_text(metadata, "resourceVersion"), NULL);
 		return;
 	}
-	list->next = kube_escape(next);
+	list->next = STEAL_PTR(next);
 	list_ask(list);
 }
 

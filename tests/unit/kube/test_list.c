@@ -32,6 +32,7 @@ struct fixture {
 	char version[32];
 	bool cancel_at_item, free_at_item;
 	uint32_t expired; /* second pages that have expired, still to come */
+	bool endless; /* each page leads to the second */
 	bool large, larger; /* two items, or one, are more than an answer may be */
 };
 
@@ -80,7 +81,7 @@ handle(const struct rig_request *request, void *arg)
 	large[sizeof large - 1] = '\0';
 	if (f->larger || (f->large && !one))
 		rig_answer(request, 200, "", large);
-	else if (strstr(request->line, "continue") == NULL)
+	else if (strstr(request->line, "continue") == NULL || f->endless)
 		rig_answer(request, 200, "",
 			"{\"metadata\":{\"continue\":\"a+b=/\"},\"items\":[{\"name\":\"a\"},{\"name\":\"b\"}]}");
 	else if (f->expired == 0)
@@ -174,6 +175,21 @@ test_pages_that_expired_begin_anew_but_not_for_ever(void **state)
 }
 
 static void
+test_pages_that_lead_nowhere_are_no_list(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f);
+	f.endless = true;
+	rig_until(&f.rig, &f.done);
+	assert_int_equal(f.code, ERR_UNAVAILABLE);
+	assert_string_equal(f.names, "ab");
+	assert_int_equal(f.rig.requests, 2);
+	stop(&f);
+}
+
+static void
 test_it_may_be_cancelled_from_inside(void **state)
 {
 	struct fixture f;
@@ -206,6 +222,7 @@ main(void)
 		cmocka_unit_test(test_pages_make_one_list),
 		cmocka_unit_test(test_pages_get_smaller_when_objects_are_large),
 		cmocka_unit_test(test_pages_that_expired_begin_anew_but_not_for_ever),
+		cmocka_unit_test(test_pages_that_lead_nowhere_are_no_list),
 		cmocka_unit_test(test_it_may_be_cancelled_from_inside),
 	};
 
