@@ -171,7 +171,7 @@ def test_b125_a_create_waits_as_long_as_the_api_server_wants(play, code):
     play.cluster.fail("POST", PODS, (code, {"Retry-After": "2"}), lambda pod: asked.append(time.monotonic()))
     before = time.monotonic()
     play.delete(play.create())
-    assert asked[0] - before >= 2
+    assert asked[0] - before > 1.9  # clocks of timers are coarse
 
 
 @pytest.mark.parametrize("retry_after", [
