@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "controller/claim.h"
 #include "controller/control.h"
 #include "controller/ground.h"
 #include "controller/orders.h"
@@ -69,6 +70,11 @@ on_list(uint64_t peer, uint64_t seq, void *arg)
 		control_reply(c, peer, seq, &err);
 		return;
 	}
+	if (!claim_holds(c->claim)) { /* whoever knows nothing of them would take them for lost ones */
+		claim_why(c->claim, &err);
+		control_reply(c, peer, seq, &err);
+		return;
+	}
 	pods = id_map_all(c->pods);
 	for (size_t i = 0; pods[i] != NULL; i++)
 		send_item(c, peer, seq, pods[i]);
@@ -88,15 +94,21 @@ on_watch(uint64_t peer, uint64_t seq, void *arg)
 const char *
 answers_problem(const struct control *c)
 {
-	const struct err *problem = ground_problem(c->ground);
+	const struct err *problem = claim_problem(c->claim);
 	bool broken = c->trouble_ms != 0 && clock_boot_ms() - c->trouble_ms < TROUBLE_LASTS_MS &&
 		c->trouble_ms - c->trouble_since_ms >= TROUBLE_COUNTS_MS;
 
+	if (problem == NULL)
+		problem = ground_problem(c->ground);
 	if (problem != NULL)
 		return problem->msg;
 	if (c->trouble_ms != 0 && (broken || !c->synced))
 		return c->trouble.msg;
-	return c->synced && ground_stands(c->ground) ? "" : "the API server has not answered yet";
+	if (!c->synced || !ground_stands(c->ground))
+		return "the API server has not answered yet";
+	return claim_holds(c->claim)
+		? ""
+		: "the API server has not said for a while that the namespace is this server's";
 }
 
 static void

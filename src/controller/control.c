@@ -32,6 +32,8 @@ control_path(const struct control *c, enum control_kind kind, const char *name)
 		return alloc_format("/api/v1/namespaces/%s/"
 				    "events?fieldSelector=involvedObject.uid%%3D%s%%2Ctype%%3DWarning&limit=500",
 			space, uid);
+	case CONTROL_LEASES:
+		return alloc_format("/apis/coordination.k8s.io/v1/namespaces/%s/leases%s%s", space, slash, name);
 	case CONTROL_POLICIES:
 		break;
 	}

@@ -18,6 +18,7 @@
 #include <sys/queue.h>
 
 struct agent_client;
+struct claim;
 struct config;
 struct counts;
 struct destroyed;
@@ -48,6 +49,7 @@ struct control {
 	struct pod_spec *spec;
 	struct destroyed *destroyed;
 	struct ground *ground;
+	struct claim *claim;
 	struct resources *resources;
 	struct counts *counts;
 	struct id_map *pods, *orders, *removals;
@@ -67,7 +69,8 @@ enum control_kind {
 	CONTROL_STRICT_PODS, /* for new ones: what the API server does not know is refused, not passed over */
 	CONTROL_POLICIES,
 	CONTROL_NODES,
-	CONTROL_EVENTS
+	CONTROL_EVENTS,
+	CONTROL_LEASES
 };
 
 /* Starts a request to the API server. name NULL: the collection. body: borrowed. done comes once, from the loop. */

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "conf/config.h"
 #include "controller/answers.h"
+#include "controller/claim.h"
 #include "controller/control.h"
 #include "controller/counts.h"
 #include "controller/ground.h"
@@ -53,7 +54,7 @@ on_leave(evutil_socket_t fd, short what, void *arg)
 	event_base_loopbreak(controller->control.base);
 }
 
-/* What the API server is being asked to make is answered first; the next controller finds the rest. */
+/* What the API server is being asked to make is answered first; then the namespace is free for another server. */
 static void
 on_drain(evutil_socket_t fd, short what, void *arg)
 {
@@ -65,7 +66,7 @@ on_drain(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	kube_client_stats(c->client, &stats);
-	if (stats.busy == 0 || clock_boot_ms() >= controller->drain_until)
+	if (clock_boot_ms() >= controller->drain_until || (stats.busy == 0 && claim_leave(c->claim)))
 		event_base_loopbreak(c->base);
 	else
 		event_add(controller->drain, &tick);
@@ -133,7 +134,8 @@ open_parts(struct controller *controller, struct err *err)
 	c->turns = turns_create(c->base, &turns);
 	if (pod_policy_check(c->config, err) != 0 || pod_spec_create(c->config, &c->spec, err) != 0 ||
 		open_client(controller, err) != 0 || agent_client_create(c->base, &agents, &c->agents, err) != 0 ||
-		peers_create(c->base, &peers, &c->peers, err) != 0)
+		peers_create(c->base, &peers, &c->peers, err) != 0 ||
+		claim_create(c, controller->cluster, &c->claim, err) != 0)
 		return -1;
 	add_events(controller);
 	c->ground = ground_create(c, c->config->in_cluster ? kube_config_namespace(controller->cluster) : NULL);
@@ -158,6 +160,7 @@ close_parts(struct controller *controller)
 	kube_watch_stop(c->watch);
 	pods_free_all(c);
 	ground_free(c->ground);
+	claim_free(c->claim);
 	peers_free(c->peers);
 	if (c->agents != NULL)
 		agent_client_free(c->agents);

@@ -1,4 +1,4 @@
-/* ground.c - namespace, then policy, then again after a while. */
+/* ground.c - namespace, claim, then policy, then again after a while. */
 /* SPDX-License-Identifier: MIT */
 #include "controller/ground.h"
 
@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "conf/config.h"
+#include "controller/claim.h"
 #include "controller/control.h"
 #include "controller/orders.h"
 #include "controller/pod_policy.h"
@@ -110,7 +111,9 @@ on_policy_seen(const struct kube_answer *answer, void *arg)
 	AUTO_JSON struct json_object *wanted = pod_policy_default(c->config, ground->server_namespace);
 
 	ground->call = NULL;
-	if (control_is_missing(answer)) {
+	if (!claim_holds(c->claim)) {
+		again_in(ground, RECHECK_MS);
+	} else if (control_is_missing(answer)) {
 		ground->stands = false;
 		ground->call = control_ask(c, KUBE_POST, CONTROL_POLICIES, NULL, wanted, on_policy_written, ground);
 	} else if (answer->why != NULL) {
@@ -135,7 +138,26 @@ ask_policy(struct ground *ground)
 		ground->control, KUBE_GET, CONTROL_POLICIES, POD_POLICY_DEFAULT_NAME, NULL, on_policy_seen, ground);
 }
 
+void
+ground_go(struct ground *ground)
+{
+	if (ground->has_space && ground->call == NULL && !ground->stands)
+		ask_policy(ground);
+}
+
 /* --- the namespace --- */
+
+/* Who has it comes first. */
+static void
+has_space(struct ground *ground)
+{
+	struct claim *claim = ground->control->claim;
+
+	ground->has_space = true;
+	claim_begin(claim);
+	if (claim_holds(claim))
+		ask_policy(ground);
+}
 
 static void
 on_space_made(const struct kube_answer *answer, void *arg)
@@ -148,8 +170,7 @@ on_space_made(const struct kube_answer *answer, void *arg)
 			"make it with `kubectl create namespace`, or name another one in sandbox_namespace");
 		return;
 	}
-	ground->has_space = true;
-	ask_policy(ground);
+	has_space(ground);
 }
 
 static void
@@ -175,8 +196,7 @@ on_space_seen(const struct kube_answer *answer, void *arg)
 		trouble(ground, answer, "the namespace of sandboxes cannot be read", "");
 	} else {
 		/* Who may not look may still work in it. */
-		ground->has_space = true;
-		ask_policy(ground);
+		has_space(ground);
 	}
 }
 
@@ -187,9 +207,13 @@ on_time(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	if (ground->call != NULL)
+		return;
 	ground->doubt = false;
 	ground->looked_ms = clock_boot_ms();
-	if (ground->has_space && ground->stands)
+	if (ground->has_space && !claim_holds(ground->control->claim))
+		again_in(ground, RECHECK_MS);
+	else if (ground->has_space && ground->stands)
 		ask_policy(ground);
 	else
 		ground->call = control_ask(ground->control, KUBE_GET, CONTROL_NAMESPACES,

@@ -1,5 +1,5 @@
 /*
- * ground.h - what must stand before the first pod does: the namespace, and its policy that denies everything.
+ * ground.h - what must stand before the first pod does: the namespace, our claim to it, its policy that denies everything.
  *
  * It is made if it is missing, made right if it is another, and looked at again every 15 seconds, and when somebody
  * doubts it; no pod is made while it does not stand.
@@ -18,6 +18,8 @@ struct ground;
 struct ground *ground_create(struct control *c, const char *server_namespace);
 void ground_free(struct ground *ground); /* NULL is fine */
 
+/* The namespace is ours: goes on with its policy. */
+void ground_go(struct ground *ground);
 /* It may have gone: looked at soon, at most once a second. */
 void ground_doubt(struct ground *ground);
 

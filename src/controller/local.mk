@@ -2,6 +2,10 @@ noinst_LIBRARIES += src/controller/libcontroller.a
 src_controller_libcontroller_a_SOURCES = \
 	src/controller/answers.c \
 	src/controller/answers.h \
+	src/controller/claim.c \
+	src/controller/claim.h \
+	src/controller/claim_rule.c \
+	src/controller/claim_rule.h \
 	src/controller/control.c \
 	src/controller/control.h \
 	src/controller/controller.c \
@@ -52,6 +56,7 @@ EXTRA_DIST += src/controller/README.md
 
 if HAVE_CMOCKA
 controller_tests = \
+	tests/unit/controller/test_claim_rule \
 	tests/unit/controller/test_node_sum \
 	tests/unit/controller/test_pod_event \
 	tests/unit/controller/test_pod_policy \
@@ -64,6 +69,11 @@ controller_test_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 controller_test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit/controller
 controller_test_ldadd = src/controller/libcontroller.a src/kube/libkube.a src/ipc/libipc.a src/conf/libconf.a src/base/libbase.a \
 	$(CMOCKA_LIBS) $(YAML_LIBS) $(EVENT_LIBS) $(JSON_LIBS) $(CONFUSE_LIBS) $(MD_LIBS) -lm
+
+tests_unit_controller_test_claim_rule_SOURCES = tests/unit/controller/test_claim_rule.c tests/unit/controller/pods.h
+tests_unit_controller_test_claim_rule_CPPFLAGS = $(controller_test_cppflags)
+tests_unit_controller_test_claim_rule_CFLAGS = $(controller_test_cflags)
+tests_unit_controller_test_claim_rule_LDADD = $(controller_test_ldadd)
 
 tests_unit_controller_test_node_sum_SOURCES = tests/unit/controller/test_node_sum.c tests/unit/controller/pods.h
 tests_unit_controller_test_node_sum_CPPFLAGS = $(controller_test_cppflags)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "controller/claim.h"
 #include "controller/ground.h"
 #include "controller/pod_policy.h"
 #include "controller/pod_read.h"
@@ -279,6 +280,14 @@ ask_policy(struct order *order)
 void
 order_make(struct order *order)
 {
+	bool whole = order->pod_uid[0] != '\0' && order->open;
+	struct err err;
+
+	if (!whole && !claim_holds(order->control->claim)) {
+		claim_why(order->control->claim, &err);
+		order_pause(order, &err, -1);
+		return;
+	}
 	if (order->pod_uid[0] == '\0' && order->posted)
 		ask_look(order);
 	else if (order->pod_uid[0] == '\0')

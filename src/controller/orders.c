@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "controller/claim.h"
 #include "controller/ground.h"
 #include "controller/pods.h"
 #include "controller/removal.h"
@@ -176,7 +177,7 @@ orders_start(struct control *c)
 {
 	struct turn *turn;
 
-	if (c->starting || !c->synced || !ground_stands(c->ground))
+	if (c->starting || !c->synced || !ground_stands(c->ground) || !claim_holds(c->claim))
 		return;
 	c->starting = true; /* those that end at once come here again */
 	while (c->places > 0 && (turn = turns_next(c->turns)) != NULL)
@@ -221,7 +222,7 @@ static int
 admit(struct control *c, const struct spawn_create *spec, const char **ret_other, struct err *err)
 {
 	const struct pod *pod = id_map_find(c->pods, spec->id);
-	const struct err *problem = ground_refusal(c->ground);
+	const struct err *problem = claim_problem(c->claim);
 
 	*ret_other = NULL;
 	if (destroyed_has(c->destroyed, spec->uid) || id_map_find(c->removals, spec->uid) != NULL)
@@ -232,6 +233,8 @@ admit(struct control *c, const struct spawn_create *spec, const char **ret_other
 	}
 	if (pod != NULL && (pod->status.phase == POD_FAILED || pod->status.phase == POD_GOING))
 		return err_set(err, ERR_CONFLICT, "%s", pod->status.words);
+	if (problem == NULL)
+		problem = ground_refusal(c->ground);
 	if (problem != NULL)
 		*err = *problem;
 	return problem != NULL ? -1 : 0;

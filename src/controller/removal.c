@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "conf/config.h"
+#include "controller/claim.h"
 #include "controller/control.h"
 #include "controller/orders.h"
 #include "controller/pod_spec.h"
@@ -113,7 +114,13 @@ static void
 ask_delete(struct removal *removal)
 {
 	int64_t now = clock_boot_ms(), grace = removal->control->config->pod_grace_seconds;
+	struct err err;
 
+	if (!claim_holds(removal->control->claim)) {
+		claim_why(removal->control->claim, &err);
+		removal_end(removal, &err);
+		return;
+	}
 	if (removal->force_ms == 0)
 		removal->force_ms = now + grace * 1000 + FORCE_MS;
 	else if (now >= removal->force_ms)

@@ -1,4 +1,4 @@
-/* replica_id.h - which of several servers at one Redis this is: a random id that stays with state_dir. */
+/* replica_id.h - which of several servers at one Redis, or of one namespace, this is: a random id that stays with state_dir. */
 /* SPDX-License-Identifier: MIT */
 #ifndef ORCHARD_MASTER_REPLICA_ID_H
 #define ORCHARD_MASTER_REPLICA_ID_H

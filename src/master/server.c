@@ -169,9 +169,10 @@ server_open(struct server *server, const struct config *config, const struct mas
 		dirs_make_top(config, &server->user, err) < 0 ||
 		take_locks(server, config, timing->lock_wait, err) < 0 ||
 		dirs_make_below(config, &server->user, err) < 0 ||
-		(config->use_redis && replica_id_make(config, err) < 0) || open_sockets(server, config, err) < 0 ||
-		open_memory(server, config, options, err) < 0 || enter_scoreboard(server, err) < 0 ||
-		open_alive_pipe(server, err) < 0 || terminal_channel_open(server->share.terminal_fds, err) < 0) {
+		((config->use_redis || config_is_kubernetes(config)) && replica_id_make(config, err) < 0) ||
+		open_sockets(server, config, err) < 0 || open_memory(server, config, options, err) < 0 ||
+		enter_scoreboard(server, err) < 0 || open_alive_pipe(server, err) < 0 ||
+		terminal_channel_open(server->share.terminal_fds, err) < 0) {
 		server_close(server);
 		return -1;
 	}

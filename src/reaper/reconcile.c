@@ -49,6 +49,7 @@ struct reconcile {
 	struct life_list orphans, missing; /* suspects of the last complete list */
 	struct orphans *remover; /* of orphans of two lists */
 	bool hurry; /* some suspect is old enough to go at the next look */
+	struct err untold; /* why the last list failed; ERR_NONE: it did not */
 };
 
 static int
@@ -219,12 +220,15 @@ on_list_end(const struct err *why, void *arg)
 	struct reconcile *reconcile = arg;
 
 	if (why != NULL) {
-		log_warn("what sandboxes there are cannot be listed, nothing is concluded: %s", why->msg);
+		if (strcmp(reconcile->untold.msg, why->msg) != 0)
+			log_warn("what sandboxes there are cannot be listed, nothing is concluded: %s", why->msg);
+		reconcile->untold = *why;
 		life_clear(&reconcile->present);
 		reconcile->hurry = false;
 		plan(reconcile, true);
 		return;
 	}
+	reconcile->untold = (struct err){ 0 };
 	life_sort(&reconcile->present);
 	check_orphans(reconcile);
 	check_missing(reconcile);

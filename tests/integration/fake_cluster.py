@@ -21,6 +21,7 @@ POLICIES = "/apis/networking.k8s.io/v1/namespaces/sandbox-pods/networkpolicies"
 SPACES = "/api/v1/namespaces"
 NODES = "/api/v1/nodes"
 EVENTS = "/api/v1/namespaces/sandbox-pods/events"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/sandbox-pods/leases"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 WHOAMI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
@@ -135,7 +136,7 @@ class FakeCluster:
     def __init__(self, directory):
         self.changed = threading.Condition()
         self.version = 100
-        self.things = {PODS: {}, POLICIES: {}, SPACES: {}, NODES: {}, EVENTS: {}}
+        self.things = {PODS: {}, POLICIES: {}, SPACES: {}, NODES: {}, EVENTS: {}, LEASES: {}}
         self.events = []  # (version, type, pod)
         self.calls = []  # (method, path, body)
         self.faults = []  # (method, path, how): the first that fits is used up
@@ -350,6 +351,9 @@ class FakeCluster:
         if thing is None:
             return status(404, "NotFound", f"{name} not found")
         if method == "PUT":
+            if body["metadata"].get("resourceVersion") not in (None, thing["metadata"]["resourceVersion"]):
+                return status(409, "Conflict", "the object has been modified")
+            self.version += kind == LEASES
             self.make(kind, body)
             return 200, body
         if method == "DELETE":

@@ -125,6 +125,10 @@ def test_doctor_gives_the_command_that_grants_a_right(cluster):
         "sandbox-pods create rolebinding orchard-pods --role=orchard-pods --serviceaccount=orchard:orchard")
     assert "create clusterrole orchard-nodes --verb=list --resource=nodes" in nodes["cure"]
     assert "--resource=namespaces --resource-name=sandbox-pods" in spaces["cure"]
+    cluster.denied = {("update", "leases")}
+    lease = found()["rights"][0]
+    assert lease["result"] == "warn" and "second server" in lease["message"], lease
+    assert "create role orchard-leases --verb=update --resource=leases.coordination.k8s.io" in lease["cure"]
     cluster.denied, cluster.user = {("watch", "pods")}, "jo@example"
     assert "--user='jo@example'" in found()["rights"][0]["cure"]
     cluster.fail("POST", WHOAMI, 404)

@@ -96,12 +96,12 @@ def test_nothing_runs_with_more_rights_than_it_needs(everything):
             assert security.get("runAsNonRoot") or where == "DaemonSet/node-hardening", where
 
 
-def may(account, verb, what, namespace):
+def may(account, verb, what, namespace, name=""):
     resource, _, sub = what.partition("/")
     resource, _, group = resource.partition(".")
     answer = account.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", json={
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": {
-            "verb": verb, "resource": resource, "subresource": sub, "group": group, "namespace": namespace}}})
+            "verb": verb, "resource": resource, "subresource": sub, "group": group, "namespace": namespace, "name": name}}})
     assert answer.status_code == 201, answer.text
     return answer.json()["status"]["allowed"]
 
@@ -118,6 +118,11 @@ def test_the_account_may_do_exactly_its_work(orchard_account):
     assert may(orchard_account, "list", "events", "sandbox-pods")
     for verb, where in (("get", "sandbox-pods"), ("watch", "sandbox-pods"), ("create", "sandbox-pods"), ("list", "orchard")):
         assert not may(orchard_account, verb, "events", where), f"{verb} events in {where}"
+    for verb in ("get", "create", "update"):
+        assert may(orchard_account, verb, "leases.coordination.k8s.io", "sandbox-pods", "orchard"), verb
+        assert not may(orchard_account, verb, "leases.coordination.k8s.io", "orchard", "orchard"), verb
+    for verb in ("get", "update", "delete", "list"):
+        assert not may(orchard_account, verb, "leases.coordination.k8s.io", "sandbox-pods", "another"), verb
     assert may(orchard_account, "list", "nodes", "") and not may(orchard_account, "delete", "nodes", "")
 
 

@@ -36,6 +36,9 @@ doctor_cluster_cure(const struct findings *findings, const char *problem)
 		{ "nodes of the cluster",
 			"kubectl apply -k k8s/base gives the rights: kubectl auth can-i list nodes "
 			"--as system:serviceaccount:orchard:orchard (namespace %s)" },
+		{ "holds the namespace",
+			"kubectl -n %s get lease orchard names who; use_redis = on for both, another "
+			"sandbox_namespace for one, or stop one" },
 		{ "does not exist and cannot be made",
 			"kubectl create namespace %s, or name another in sandbox_namespace" },
 		{ "(403)",

@@ -18,19 +18,23 @@
 #include <json-c/json.h>
 #include <stdio.h>
 
-enum { CONNECT_MS = 5000, ATTEMPT_MS = 10000, RESOURCES = 5, VERBS_MAX = 5, VERBS_TEXT = 64 };
+enum { CONNECT_MS = 5000, ATTEMPT_MS = 10000, RESOURCES = 6, VERBS_MAX = 5, VERBS_TEXT = 64 };
 
 static const struct {
 	const char *group, *name;
 	bool everywhere; /* not of one namespace */
 	bool named; /* only the namespace of the sandboxes itself */
+	bool spare; /* the server does without, and warns */
+	const char *only; /* the one of this name; NULL: all */
 	const char *verbs[VERBS_MAX];
 } resources[RESOURCES] = {
-	{ "", "pods", false, false, { "get", "list", "watch", "create", "delete" } },
-	{ "networking.k8s.io", "networkpolicies", false, false, { "get", "list", "create", "update", "delete" } },
-	{ "", "events", false, false, { "list" } },
-	{ "", "nodes", true, false, { "get", "list" } },
-	{ "", "namespaces", true, true, { "get" } },
+	{ "", "pods", false, false, false, NULL, { "get", "list", "watch", "create", "delete" } },
+	{ "networking.k8s.io", "networkpolicies", false, false, false, NULL,
+		{ "get", "list", "create", "update", "delete" } },
+	{ "", "events", false, false, false, NULL, { "list" } },
+	{ "", "nodes", true, false, false, NULL, { "get", "list" } },
+	{ "", "namespaces", true, true, false, NULL, { "get" } },
+	{ "coordination.k8s.io", "leases", false, false, true, "orchard", { "get", "create", "update" } },
 };
 
 struct survey {
@@ -114,8 +118,8 @@ ask_right(struct survey *survey, size_t i, size_t verb)
 	put(what, "group", resources[i].group);
 	put(what, "resource", resources[i].name);
 	put(what, "verb", resources[i].verbs[verb]);
-	if (resources[i].named)
-		put(what, "name", survey->space);
+	if (resources[i].named || resources[i].only != NULL)
+		put(what, "name", resources[i].named ? survey->space : resources[i].only);
 	if (!resources[i].everywhere || resources[i].named)
 		put(what, "namespace", survey->space);
 	json_object_object_add(spec, "resourceAttributes", what);
@@ -190,9 +194,10 @@ add_rights(struct findings *findings, const struct survey *survey)
 			continue;
 		all = false;
 		cure = grant_of(survey, i, verbs);
-		finding_add(findings, FINDING_FAIL, "rights", cure, "%s may not %s %s%s%s", user, verbs,
-			resources[i].name, resources[i].everywhere ? "" : " in ",
-			resources[i].everywhere ? "" : survey->space);
+		finding_add(findings, resources[i].spare ? FINDING_WARN : FINDING_FAIL, "rights", cure,
+			"%s may not %s %s%s%s%s", user, verbs, resources[i].name,
+			resources[i].everywhere ? "" : " in ", resources[i].everywhere ? "" : survey->space,
+			resources[i].spare ? ", so nothing keeps a second server from removing its pods" : "");
 	}
 	if (all)
 		finding_add(findings, FINDING_OK, "rights", NULL, "%s may do in %s what the server does", user,
