@@ -293,7 +293,7 @@ keys_read_file(struct config *config, const struct config_origin *origin, struct
 	keys_warn_if_readable_by_all(config->api_keys_file);
 	if (strlen(text) != len)
 		return err_set(err, ERR_INVALID, "%s: holds NUL bytes; it must be text", config->api_keys_file);
-	return keys_add_lines(config, text, err);
+	return keys_add_lines(config, config_behind_mark(text), err);
 }
 
 static int

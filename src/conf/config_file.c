@@ -139,6 +139,14 @@ file_cfg_new(void)
 	return cfg;
 }
 
+char *
+config_behind_mark(char *text)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+
+	return strncmp(text, mark, sizeof mark - 1) == 0 ? text + sizeof mark - 1 : text;
+}
+
 static int
 file_read_text(const char *path, char **ret_text, struct err *err)
 {
@@ -156,11 +164,15 @@ file_read_text(const char *path, char **ret_text, struct err *err)
 int
 config_file_read(struct config *config, struct config_origin *origin, struct err *err)
 {
-	AUTO_SECRET char *text = NULL;
+	AUTO_SECRET char *whole = NULL;
+	char *text;
 	cfg_t *cfg;
 	int rc;
 
-	if (file_read_text(origin->path, &text, err) < 0 || config_syntax_check(text, origin->path, err) < 0)
+	if (file_read_text(origin->path, &whole, err) < 0)
+		return -1;
+	text = config_behind_mark(whole);
+	if (config_syntax_check(text, origin->path, err) < 0)
 		return -1;
 	if (text[strspn(text, " \t\r\n")] == '\0')
 		return 0;

@@ -23,4 +23,7 @@ int config_syntax_check(char *text, const char *path, struct err *err) MUSTCHECK
 /* What one setting alone cannot know; also reads api_keys_file. */
 int config_check(struct config *config, const struct config_origin *origin, struct err *err) MUSTCHECK;
 
+/* Behind the mark that some editors put before text in UTF-8. */
+char *config_behind_mark(char *text);
+
 #endif

@@ -338,6 +338,29 @@ test_keys_file_adds_keys(void **state)
 	config_free(config);
 }
 
+/* The mark before text in UTF-8, and lines that end with CR LF. */
+static void
+test_files_of_editors_of_another_system_are_read(void **state)
+{
+	struct config *config;
+	char text[256];
+
+	(void)state;
+	write_file(keys_path,
+		"\xef\xbb\xbf"
+		"filekey-1\r\nfilekey-2\r\n");
+	snprintf(text, sizeof text,
+		"\xef\xbb\xbf"
+		"port = 1234\r\napi_keys_file = %s\r\n",
+		keys_path);
+	config = load(text);
+	assert_int_equal(config->port, 1234);
+	assert_int_equal(config->api_keys.count, 2);
+	assert_string_equal(config->api_keys.items[0], "filekey-1");
+	assert_string_equal(config->api_keys.items[1], "filekey-2");
+	config_free(config);
+}
+
 static void
 test_wrong_keys_file_is_refused_without_telling_the_key(void **state)
 {
@@ -481,6 +504,7 @@ main(void)
 		cmocka_unit_test_setup(test_environment_alone_suffices, set_up),
 		cmocka_unit_test_setup(test_wrong_environment_is_named, set_up),
 		cmocka_unit_test_setup(test_keys_file_adds_keys, set_up),
+		cmocka_unit_test_setup(test_files_of_editors_of_another_system_are_read, set_up),
 		cmocka_unit_test_setup(test_wrong_keys_file_is_refused_without_telling_the_key, set_up),
 		cmocka_unit_test_setup(test_keys_file_open_to_all_is_warned_about, set_up),
 		cmocka_unit_test_setup(test_secret_of_agents_is_read_and_must_be_long, set_up),
