@@ -142,12 +142,14 @@ key_store_get(struct key_store *store, const struct record_key *key, key_store_f
 static void
 answer_failed(struct err *err, key_store_f *done, void *arg)
 {
-	if (err->code == ERR_BUSY)
+	struct err full = *err;
+
+	if (full.code == ERR_BUSY)
 		err_set(err, ERR_BUSY,
-			"as many Idempotency-Keys are remembered as may be (idempotency_max_records), and what "
-			"they stand "
-			"for has not ended long enough ago (idempotency_min_seconds): try again later, or without "
-			"one");
+			"no more Idempotency-Keys can be remembered (idempotency_max_records; %s), and what they "
+			"stand for has not ended long enough ago (idempotency_min_seconds): try again later, or "
+			"without one",
+			full.msg);
 	done(NULL, err, arg);
 }
 

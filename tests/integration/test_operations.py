@@ -190,6 +190,32 @@ def test_fifos_in_the_place_of_its_files_hold_up_nobody(make_server):
     server.start()
 
 
+def test_a_full_run_dir_is_told_and_works_again_later(make_server):
+    server = make_server()
+    server.run_dir.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=755", "none", server.run_dir], check=True)
+    try:
+        server.start()
+        box = server.create()
+        filler = server.run_dir / "filler"
+        with open(filler, "wb", buffering=0) as out:
+            try:
+                while True:
+                    out.write(bytes(4096))
+            except OSError:
+                pass
+        answer = server.client.post(f"{box.url}/exec", json={"command": "true", "wait": True},
+                                    headers={"Idempotency-Key": "k"})
+        assert answer.status_code == 503 and "run_dir" in answer.json()["detail"], answer.text
+        filler.unlink()
+        assert box.out("echo again") == "again\n"
+        assert server.create().out("echo ok") == "ok\n"
+    finally:
+        server.close()
+        subprocess.run(["umount", "-l", server.run_dir], check=False)
+        server.run_dir.rmdir()
+
+
 def test_disk_full_under_state_dir(make_server, work_dir):
     mount = work_dir / "small"
     mount.mkdir()
