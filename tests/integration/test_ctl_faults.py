@@ -60,6 +60,16 @@ def test_a_refusal_is_shown_and_not_obeyed_by_the_terminal(fake):
     assert done.stderr == b"orchardctl: no\\x1b]0;title\\x07\\r [conflict, request r1]\n"
 
 
+def test_a_proxy_of_the_environment_is_for_other_hosts(fake):
+    here, ctl = fake(lambda request: request.answer(200, {"sandboxes": []}))
+    proxy, _ = fake(lambda request: request.answer(200, {"sandboxes": []}))
+    env = {"http_proxy": proxy.url, "all_proxy": proxy.url}
+    ctl.out("ls", "-q", env=env)
+    assert len(here.requests) == 1 and not proxy.requests
+    ctl.out("ls", "-q", env=env | {"SANDBOX_BASE_URL": "http://localhost.example"})
+    assert len(here.requests) == 1 and proxy.requests[0].path.startswith("http://localhost.example/sandboxes")
+
+
 @pytest.mark.parametrize("body", [b"<html>502</html>", b"", b"{", b"[]", b'{"sandboxes": 7}', b'"text"', b"\xff\xfe"])
 def test_what_is_no_server_of_ours_is_said(fake, body):
     for status in (200, 404, 500):

@@ -22,6 +22,8 @@ tools_orchardctl_libctl_a_SOURCES = \
 	tools/orchardctl/client/client.c \
 	tools/orchardctl/client/client.h \
 	tools/orchardctl/client/client_impl.h \
+	tools/orchardctl/client/here.c \
+	tools/orchardctl/client/here.h \
 	tools/orchardctl/client/path.c \
 	tools/orchardctl/client/path.h \
 	tools/orchardctl/client/problem.c \
@@ -107,6 +109,7 @@ if HAVE_CMOCKA
 ctl_tests = \
 	tests/unit/ctl/test_args \
 	tests/unit/ctl/test_cell \
+	tests/unit/ctl/test_here \
 	tests/unit/ctl/test_sse
 check_PROGRAMS += $(ctl_tests)
 TESTS += $(ctl_tests)
@@ -117,6 +120,11 @@ tests_unit_ctl_test_args_SOURCES = tests/unit/ctl/test_args.c
 tests_unit_ctl_test_args_CPPFLAGS = $(ctl_cppflags)
 tests_unit_ctl_test_args_CFLAGS = $(ctl_test_cflags)
 tests_unit_ctl_test_args_LDADD = $(ctl_test_ldadd)
+
+tests_unit_ctl_test_here_SOURCES = tests/unit/ctl/test_here.c
+tests_unit_ctl_test_here_CPPFLAGS = $(ctl_cppflags)
+tests_unit_ctl_test_here_CFLAGS = $(ctl_test_cflags)
+tests_unit_ctl_test_here_LDADD = $(ctl_test_ldadd)
 
 tests_unit_ctl_test_sse_SOURCES = tests/unit/ctl/test_sse.c
 tests_unit_ctl_test_sse_CPPFLAGS = $(ctl_cppflags)

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "orchardctl/client/client_impl.h"
+#include "orchardctl/client/here.h"
 #include "orchardctl/client/problem.h"
 
 #include <json-c/json_object.h>
@@ -155,6 +156,9 @@ client_start(struct client *client, const struct request *request, const char *k
 	SET(transfer, CURLOPT_HEADERDATA, transfer);
 	SET(transfer, CURLOPT_WRITEFUNCTION, on_data);
 	SET(transfer, CURLOPT_WRITEDATA, transfer);
+	/* A proxy of the environment does not reach this host, and has no business with its key. */
+	if (url_is_here(client->url))
+		SET(transfer, CURLOPT_PROXY, "");
 	if (client->ca_file != NULL)
 		SET(transfer, CURLOPT_CAINFO, client->ca_file);
 	set_limits(transfer);

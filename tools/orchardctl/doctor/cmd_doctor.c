@@ -3,23 +3,10 @@
 #include "base/cleanup.h"
 #include "orchardctl/args.h"
 #include "orchardctl/client/client.h"
+#include "orchardctl/client/here.h"
 #include "orchardctl/commands/commands.h"
 #include "orchardctl/commands/options.h"
 #include "orchardctl/doctor/finding.h"
-
-/* Whether the server is this host, as its URL says it. */
-static bool
-is_here(const char *url)
-{
-	static const char *const names[] = { "localhost", "127.", "[::1]" };
-	const char *host = strstr(url, "://");
-
-	host = host != NULL ? host + 3 : url;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strncmp(host, names[i], strlen(names[i])) == 0)
-			return true;
-	return false;
-}
 
 struct wishes {
 	bool host, no_host, try;
@@ -44,14 +31,14 @@ examine(struct ctl *ctl, const struct wishes *wishes)
 
 	if (status != CTL_OK)
 		return status;
-	if (wishes->host && ctl->server.key == NULL && is_here(ctl->server.url))
+	if (wishes->host && ctl->server.key == NULL && url_is_here(ctl->server.url))
 		take_host_key(ctl, wishes->conf_path);
 	findings_init(&findings, ctl);
 	doctor_check_client(&findings);
 	reached = doctor_check_server(&findings);
 	doctor_check_metrics(&findings);
 	/* What is here may be the end of a tunnel into a cluster; the host behind it is not asked for. */
-	if (wishes->host || (!wishes->no_host && is_here(ctl->server.url) && !findings_on_cluster(&findings)))
+	if (wishes->host || (!wishes->no_host && url_is_here(ctl->server.url) && !findings_on_cluster(&findings)))
 		doctor_check_host(&findings, wishes->conf_path);
 	if (reached && wishes->try)
 		doctor_try_sandbox(&findings);
