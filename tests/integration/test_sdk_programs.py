@@ -227,6 +227,10 @@ def test_proxies_are_for_other_hosts(server, sandbox, monkeypatch):
     (TypeError, "path", lambda box: box.upload_content("x", b"/x")),
     (TypeError, "path", lambda box: box.download_content(None)),
     (TypeError, "data", lambda box: box.write_stdin("j", 5)),
+    (TypeError, "an id", lambda box: box.get_job(None)),
+    (ValueError, "no id", lambda box: box.wait_job("")),
+    (ValueError, "no id", lambda box: box.client.get_sandbox("..")),
+    (ValueError, "no id", lambda box: box.client.delete_sandbox("")),
     (NotADirectoryError, "Not a directory", lambda box: box.upload_dir(__file__, "/x")),
 ])
 def test_what_can_not_be_meant_is_said_before_anything_is_sent(fake, error, words, call):
