@@ -135,6 +135,13 @@ pod_read_disruption(struct json_object *pod_status, struct pod_status *status)
 		pod_disrupted(status, pod_read_text(condition, "reason"), pod_read_text(condition, "message"));
 }
 
+/* Its node, or the runtime there, was away when it ended; the exit code is made up. */
+static bool
+pod_end_is_unknown(const char *reason)
+{
+	return strcmp(reason, "ContainerStatusUnknown") == 0 || strcmp(reason, "Unknown") == 0;
+}
+
 /* What ended, in words; name says which container. */
 static void
 pod_read_end(struct json_object *ended, const char *name, struct pod_status *status)
@@ -150,6 +157,9 @@ pod_read_end(struct json_object *ended, const char *name, struct pod_status *sta
 		pod_say(status, "%s was killed because the pod had used all of its memory (OOMKilled)", name);
 	else if (strcmp(reason, "StartError") == 0 || strcmp(reason, "ContainerCannotRun") == 0)
 		pod_say(status, "%s could not be started (%s)%s%s", name, reason, pod_colon(text), text);
+	else if (pod_end_is_unknown(reason))
+		pod_say(status, "%s has ended, and its node does not know how (%s)%s%s", name, reason,
+			pod_colon(text), text);
 	else if (status->exit_code > 128 && status->exit_code < 128 + 65)
 		pod_say(status, "%s was killed by signal %d%s%s", name, status->exit_code - 128, pod_colon(text),
 			text);
@@ -346,7 +356,7 @@ pod_waiting_words(struct json_object *pod_status, const struct pod_status *statu
 	return "the pod's containers are being made";
 }
 
-/* True when it is not the container that ran before: a node that has lost all it knew begins its pods anew. */
+/* True when it is not the container that ran before: kubelet starts no other, but not every node is one. */
 static bool
 pod_is_anew(struct json_object *agent, struct pod_status *status)
 {
@@ -374,7 +384,7 @@ pod_read_running(struct json_object *pod, struct pod_status *status)
 	status->phase = POD_RUNNING;
 	if (pod_is_anew(pod_agent(pod_status), status)) {
 		status->phase = POD_FAILED;
-		pod_say(status, "the pod's node began it anew, and what was in it is lost%s%s",
+		pod_say(status, "the agent was started anew, and what was in the pod is lost%s%s",
 			pod_colon(status->node), status->node);
 	} else if (pod_is_lost(pod_status))
 		pod_lost(status, "NodeNotReady");

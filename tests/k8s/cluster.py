@@ -94,7 +94,7 @@ class Cluster:
             f"--service-account-private-key-file={pki}/sa.key", f"--root-ca-file={self.ca}", "--leader-elect=false",
             "--secure-port=0")
 
-    def watch_nodes(self, grace=10):
+    def watch_nodes(self, grace):
         """From now on a node that says nothing for `grace` seconds is taken for lost (usually 50), and what runs on it
         with it. Until stop("node-watch")."""
         self.spawn("kube-controller-manager", f"--kubeconfig={self.admin}", f"--controllers={','.join(NODE_CONTROLLERS)}",

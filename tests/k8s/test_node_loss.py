@@ -9,7 +9,7 @@ from orchard_server import Sandbox, eventually
 from worker_node import WorkerNode
 
 NAME = "node-2"
-GRACE = 10  # of seconds, in which the node is waited for
+GRACE = 15  # of seconds, in which the node is waited for
 EVICTION = 3  # seconds later its pods are taken away
 NODE = f"/api/v1/nodes/{NAME}"
 SILENT = ("ready", False, f"the pod's node does not answer: {NAME}")
@@ -137,6 +137,7 @@ def test_b113_a_node_that_is_silent_for_a_while(patient, second):
 def test_b113_a_node_that_only_the_cluster_misses(hasty, second):
     """The sandbox serves as long as the cluster lets it, and its end says why."""
     box = hasty.create()
+    eventually(lambda: condition(hasty.pod(box.id), "Ready") == "True", 30, "the node says that it is ready")
     second.hang()
     try:
         eventually(lambda: condition(hasty.pod(box.id), "Ready") == "False", 60, "the cluster takes the pod for lost")
@@ -158,13 +159,13 @@ def test_b113_a_node_that_is_emptied(patient, second, cluster):
 
 
 def test_b113_a_node_that_comes_back_empty(patient, second):
-    """It has the pod's name and uid still, and runs it anew: that is no life of the sandbox."""
+    """And runs the pod, by its old name and uid, anew, which kubelet leaves: that is no life of the sandbox."""
     box = patient.create()
     job = box.start("touch /tmp/mine; sleep 600")
     box.wait_running(job)
     second.lose()
     second.start()
-    wait_failed(box, f"began it anew, and what was in it is lost: {NAME}")
+    wait_failed(box, f"the agent was started anew, and what was in the pod is lost: {NAME}")
     assert box.wait_job(job)["verdict"] == "agent_lost", box.job(job)
     eventually(lambda: patient.pod(box.id) is None, 60, "the pod is gone")
     box.delete()

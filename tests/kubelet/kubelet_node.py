@@ -1,14 +1,17 @@
 """The node as a test holds it: started, looked into, lost."""
 
 import json
+import os
 import secrets
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import hostcgroups
 import lab
-from orchard_server import eventually
+from orchard_server import children, eventually, is_called
 
 
 class KubeletNode:
@@ -74,6 +77,30 @@ class KubeletNode:
         before = self.beginnings()
         self.process.stdin.write(b"restart\n")
         self.process.stdin.flush()
+        eventually(lambda: self.ready() and self.beginnings() > before, 120, lambda: f"kubelet is back; its logs:\n{self.log()}")
+
+    def signal_kubelet(self, number):
+        host, = children(self.process.pid)
+        for pid in children(host):
+            if is_called(pid, "kubelet"):
+                os.kill(pid, number)
+
+    def hang(self):
+        """The API server hears nothing of it any more; what runs on it goes on."""
+        self.signal_kubelet(signal.SIGSTOP)
+
+    def wake(self):
+        self.signal_kubelet(signal.SIGCONT)
+
+    def reboot(self):
+        """The host loses power, and comes back with what is on its disk."""
+        before = self.beginnings()
+        self.process.kill()
+        self.process.wait(10)
+        hostcgroups.remove(self.groups)
+        for name in ("net.d", "run"):
+            shutil.rmtree(self.directory / name)
+        self.start()
         eventually(lambda: self.ready() and self.beginnings() > before, 120, lambda: f"kubelet is back; its logs:\n{self.log()}")
 
     def beginnings(self):

@@ -133,6 +133,37 @@ def test_a_sandbox_outlives_kubelet(server, node, make_box):
     assert server.pod(box.id)["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
+def is_ready(thing):
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in thing["status"]["conditions"])
+
+
+def test_a_node_that_the_cluster_misses_for_a_while(server, node, cluster, make_box):
+    """Only the cluster does: the sandbox serves on, and when the node is heard again it puts right what was said of its pods."""
+    box = make_box()
+    eventually(lambda: is_ready(server.pod(box.id)), 60, "the node says that it is ready")
+    cluster.watch_nodes(grace=20)
+    node.hang()
+    try:
+        eventually(lambda: not is_ready(server.pod(box.id)), 120, "the cluster takes the pod for lost")
+        assert box.out("echo on") == "on\n" and box.get().json()["ready"] is True
+    finally:
+        node.wake()
+        eventually(lambda: is_ready(server.pod(box.id)), 120, lambda: server.pod(box.id)["status"])
+        eventually(lambda: not cluster.get(f"/api/v1/nodes/{node.name}")["spec"].get("taints"), 60, "the node takes pods again")
+        cluster.stop("node-watch")
+    assert make_box().out("echo new") == "new\n"
+
+
+def test_a_node_that_is_started_anew(server, node, make_box):
+    box = make_box()
+    job = box.start("sleep 600")
+    box.wait_running(job)
+    node.reboot()
+    wait_failed(box, "the agent has ended, and its node does not know how")
+    assert box.wait_job(job)["verdict"] == "agent_lost"
+    assert make_box().out("echo new") == "new\n"
+
+
 def test_nothing_is_left(server, node):
     """kubelet looks once a minute for what holds the namespaces of pods that are no more."""
     assert server.list_ids() == []

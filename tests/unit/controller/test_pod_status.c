@@ -107,6 +107,19 @@ static const struct expected cases[] = {
 		.reason = "Error",
 		.words = "the agent was killed by signal 11",
 		.exit_code = 139 },
+	{ .pod = POD("'phase':'Failed'," MAIN("'terminated':{'exitCode':137,'reason':'ContainerStatusUnknown','"
+					      "message':'The container could not be "
+					      "located when the pod was terminated'}")),
+		.phase = POD_FAILED,
+		.reason = "ContainerStatusUnknown",
+		.words = "the agent has ended, and its node does not know how (ContainerStatusUnknown): The "
+			 "container",
+		.exit_code = 137 },
+	{ .pod = POD("'phase':'Running'," MAIN("'terminated':{'exitCode':255,'reason':'Unknown'}")),
+		.phase = POD_FAILED,
+		.reason = "Unknown",
+		.words = "the agent has ended, and its node does not know how (Unknown)",
+		.exit_code = 255 },
 	/* B113 */
 	{ .pod = POD(UP), .phase = POD_RUNNING, .words = NULL },
 	{ .pod = POD(UP "," READY("True", "")), .phase = POD_RUNNING },
@@ -279,7 +292,7 @@ test_trouble_keeps_its_beginning_and_words(void **state)
 	assert_int_equal(status.trouble_since_ms, 61000);
 }
 
-/* B113: a node that lost all it knew runs its pods once more, by the same name and uid. */
+/* B113: whatever made the node run it once more, as the same pod. kubelet does not of itself. */
 static void
 test_a_pod_that_is_begun_anew_has_failed(void **state)
 {
