@@ -61,7 +61,7 @@ def deployed(cluster, server_image, redis_image, orchard_account, programs, tmp_
     finally:
         cluster.api.delete(SANDBOXES)
         cluster.kubectl("-n", "orchard", "delete", "statefulset/orchard", "statefulset/orchard-redis", "secret/orchard-secrets",
-                        "secret/orchard-redis", "hpa/orchard", "--cascade", "foreground", check=False)
+                        "secret/orchard-redis", "hpa/orchard", "--cascade=foreground", check=False)
 
 
 def ready_addresses(cluster, app):
