@@ -42,7 +42,8 @@ def fuzz(server, directory, seed):
          "run", f"http://127.0.0.1:{server.port}/openapi.json", "--header", f"X-API-Key: {server.key}",
          # Not: what settings bound, how quantities are written, whether an output has a byte, is beyond a schema.
          "--checks", "all", "--exclude-checks", "positive_data_acceptance", "--max-examples", str(EXAMPLES), "--seed", seed,
-         "--workers", "2", "--request-timeout", "60", "--continue-on-failure", "--no-color", "--warnings", "off"],
+         # CPython 3.11 counts the depth of its parser, which the fuzzer uses, for all threads together: one of them.
+         "--workers", "1", "--request-timeout", "60", "--continue-on-failure", "--no-color", "--warnings", "off"],
         env=environment(server), cwd=directory, capture_output=True, text=True, timeout=600)
 
 
@@ -51,9 +52,6 @@ def test_nothing_but_what_is_described(fuzzed, tmp_path):
     before = fuzzed.processes()
     seed = os.environ.get("SCHEMATHESIS_SEED", "1")
     run = fuzz(fuzzed, tmp_path, seed)
-    # CPython 3.11 loses count of its recursion when the fuzzer prints a deep lambda of its own; another seed has another one.
-    if "AST constructor recursion depth mismatch" in run.stdout:
-        run = fuzz(fuzzed, tmp_path, seed + "1")
     assert run.returncode == 0, run.stdout[-20000:] + run.stderr[-2000:]
     assert fuzzed.processes()["worker"] == before["worker"], "a worker died:\n" + fuzzed.log()
     faults = [line for line in fuzzed.log_lines() if " 500 " in line.get("msg", "")]
