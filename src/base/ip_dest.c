@@ -33,23 +33,6 @@ clear_right_of(struct ip_dest *dest, unsigned prefix)
 		dest->address[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
 }
 
-/* Plain digits, from min to max. */
-static bool
-read_number(const char *text, size_t len, unsigned min, unsigned max, uint16_t *ret)
-{
-	unsigned value = 0;
-
-	if (len == 0 || len > 5)
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return false;
-		value = value * 10 + (unsigned)(text[i] - '0');
-	}
-	*ret = (uint16_t)value;
-	return value >= min && value <= max;
-}
-
 /* What stands around the address: brackets where there is a port. */
 static int
 read_port(const char *text, size_t *ret_len, uint16_t *ret_port, struct err *err)
@@ -61,7 +44,7 @@ read_port(const char *text, size_t *ret_len, uint16_t *ret_port, struct err *err
 		if (end[0] == '\0' || end[1] != ':')
 			return err_set(err, ERR_INVALID,
 				"\"%.60s\": brackets stand where a port follows, as in [2001:db8::/32]:443", text);
-		if (!read_number(end + 2, strlen(end + 2), 1, UINT16_MAX, ret_port))
+		if (!ip_range_number(end + 2, strlen(end + 2), 1, UINT16_MAX, ret_port))
 			return err_set(err, ERR_INVALID, "\"%.60s\": a port is a number from 1 to 65535", text);
 		text++;
 	}
@@ -83,7 +66,7 @@ read_address(const char *whole, const char *text, size_t len, struct ip_dest *de
 	}
 	if (address_len >= sizeof address || inet_pton(AF_INET6, address, dest->address) != 1)
 		return err_set(err, ERR_INVALID, "\"%.60s\" is no IPv6 address or range of such", whole);
-	if (slash != NULL && !read_number(slash + 1, len - address_len - 1, 0, BITS, &dest->prefix))
+	if (slash != NULL && !ip_range_number(slash + 1, len - address_len - 1, 0, BITS, &dest->prefix))
 		return err_set(
 			err, ERR_INVALID, "\"%.60s\": behind the / comes a number from 0 to %d", whole, BITS);
 	return 0;

@@ -14,9 +14,8 @@ mask_of(unsigned prefix)
 	return prefix == 0 ? 0 : UINT32_MAX << (32 - prefix);
 }
 
-/* Plain digits, from min to max. */
-static bool
-read_number(const char *text, size_t len, unsigned min, unsigned max, uint16_t *ret)
+bool
+ip_range_number(const char *text, size_t len, unsigned min, unsigned max, uint16_t *ret)
 {
 	unsigned value = 0;
 
@@ -49,12 +48,12 @@ ip_range_parse(const char *text, struct ip_range *ret_range, struct err *err)
 	range.address = ntohl(in.s_addr);
 	if (*rest == '/') {
 		bits_len = strcspn(rest + 1, ":");
-		if (!read_number(rest + 1, bits_len, 0, 32, &range.prefix))
+		if (!ip_range_number(rest + 1, bits_len, 0, 32, &range.prefix))
 			return err_set(
 				err, ERR_INVALID, "\"%.60s\": behind the / comes a number from 0 to 32", text);
 		rest += 1 + bits_len;
 	}
-	if (*rest == ':' && !read_number(rest + 1, strlen(rest + 1), 1, UINT16_MAX, &range.port))
+	if (*rest == ':' && !ip_range_number(rest + 1, strlen(rest + 1), 1, UINT16_MAX, &range.port))
 		return err_set(err, ERR_INVALID, "\"%.60s\": a port is a number from 1 to 65535", text);
 	if (!ip_range_is_formed(&range)) {
 		range.address &= mask_of(range.prefix);

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct err;
@@ -23,6 +24,9 @@ enum { IP_RANGE_TEXT_SIZE = sizeof "255.255.255.255/32:65535" };
 int ip_range_parse(const char *text, struct ip_range *ret_range, struct err *err) MUSTCHECK;
 /* The shortest text that ip_range_parse takes for it. */
 void ip_range_text(const struct ip_range *range, char ret_text[IP_RANGE_TEXT_SIZE]);
+
+/* A prefix or a port in text[0..len): plain digits, from min to max. */
+bool ip_range_number(const char *text, size_t len, unsigned min, unsigned max, uint16_t *ret) MUSTCHECK;
 
 /* The rest is about addresses only; ports are left out. */
 uint32_t ip_range_last(const struct ip_range *range);
