@@ -71,8 +71,7 @@ on_list(uint64_t peer, uint64_t seq, void *arg)
 		return;
 	}
 	if (!claim_holds(c->claim)) { /* whoever knows nothing of them would take them for lost ones */
-		claim_why(c->claim, &err);
-		control_reply(c, peer, seq, &err);
+		control_reply(c, peer, seq, claim_why(c->claim));
 		return;
 	}
 	pods = id_map_all(c->pods);
@@ -104,11 +103,9 @@ answers_problem(const struct control *c)
 		return problem->msg;
 	if (c->trouble_ms != 0 && (broken || !c->synced))
 		return c->trouble.msg;
-	if (!c->synced || !ground_stands(c->ground))
-		return "the API server has not answered yet";
-	return claim_holds(c->claim)
-		? ""
-		: "the API server has not said for a while that the namespace is this server's";
+	if (c->synced && !claim_holds(c->claim))
+		return claim_why(c->claim)->msg;
+	return c->synced && ground_stands(c->ground) ? "" : "the API server has not answered yet";
 }
 
 static void

@@ -27,10 +27,9 @@
 
 enum {
 	RENEW_MS = 3000,
-	AGAIN_MS = 1000, /* after trouble; and while another has it */
+	AGAIN_MS = CLAIM_BLIND_MS - CLAIM_ATTEMPT_MS, /* after trouble; and while another has it */
 	CONFLICT_MS = 100, /* somebody else has just written */
 	UNUSABLE_MS = 60000, /* until it is tried whether it may be used by now */
-	ATTEMPT_MS = 3000,
 	HOST_SIZE = 64
 };
 
@@ -47,18 +46,23 @@ struct claim {
 	int64_t trusted_ms; /* ours until then */
 	bool shared; /* with others, by Redis */
 	bool unusable; /* we may not use Leases */
+	bool proven; /* there is one, so to be refused it is no sign that there are none */
+	struct err trouble; /* the last try's; ERR_NONE: it had none */
 	bool begun, leaving, left;
 	bool taken; /* another has it: problem says who */
 	struct err problem;
+	struct err doubt; /* as claim_why() has told it */
 	char self[CLAIM_HOLDER_SIZE];
 };
 
 static void look(struct claim *claim);
 
+/* After what is asked was sent, not after its answer: of one that is slow as much time is left as of a quick one. */
 static void
 again_in(struct claim *claim, int64_t ms)
 {
-	struct timeval tv = clock_tv(ms);
+	int64_t left_ms = claim->sent_ms + ms - clock_boot_ms();
+	struct timeval tv = clock_tv(left_ms > 0 ? left_ms : 0);
 
 	if (!claim->leaving)
 		event_add(claim->timer, &tv);
@@ -134,6 +138,8 @@ now_theirs(struct claim *claim)
 
 	claim->trusted_ms = 0;
 	claim->unusable = false;
+	claim->proven = true;
+	claim->trouble.code = ERR_NONE;
 	name_holder(claim);
 	if (!claim->taken || strcmp(before.msg, claim->problem.msg) != 0)
 		log_error("%s", claim->problem.msg);
@@ -143,14 +149,28 @@ now_theirs(struct claim *claim)
 	again_in(claim, AGAIN_MS);
 }
 
-/* We may not use it, or there is no such thing: all goes on as before there was one, unless somebody is known to have it. */
+/* What we have of it lasts as long as it does. */
+static void
+in_trouble(struct claim *claim, const struct err *why)
+{
+	if (claim->trouble.code == ERR_NONE)
+		log_warn("the Lease " CLAIM_LEASE " of the namespace %s is tried again: %s",
+			claim->control->config->sandbox_namespace, why->msg);
+	claim->trouble = *why;
+	again_in(claim, AGAIN_MS);
+}
+
+/*
+ * We may not use it, or there is no such thing: all goes on as before there was one. But where there is one, others may
+ * have it while it is refused to us: its namespace is just going, an API server is not quite up, a right was taken away.
+ */
 static void
 now_unusable(struct claim *claim, const struct err *why)
 {
 	bool held = claim_holds(claim);
 
-	if (claim_rule_owner(&claim->sight, claim->self, clock_boot_ms()) == CLAIM_THEIRS) {
-		again_in(claim, AGAIN_MS);
+	if (claim->proven) {
+		in_trouble(claim, why);
 		return;
 	}
 	if (!claim->unusable)
@@ -161,6 +181,18 @@ now_unusable(struct claim *claim, const struct err *why)
 	forget(claim);
 	again_in(claim, UNUSABLE_MS);
 	now_ours(claim, held);
+}
+
+static void
+refused(struct claim *claim, const struct kube_answer *answer)
+{
+	struct err none;
+
+	err_set(&none, ERR_UNAVAILABLE, "the API server's answer is empty");
+	if (control_is_final(answer))
+		now_unusable(claim, answer->why);
+	else
+		in_trouble(claim, answer->why != NULL ? answer->why : &none);
 }
 
 /* --- requests --- */
@@ -176,6 +208,8 @@ on_written(const struct kube_answer *answer, void *arg)
 		see(claim, answer->body);
 		claim->trusted_ms = claim->sent_ms + CLAIM_TRUST_MS;
 		claim->unusable = false;
+		claim->proven = true;
+		claim->trouble.code = ERR_NONE;
 		again_in(claim, RENEW_MS);
 		if (!claim->leaving)
 			now_ours(claim, held);
@@ -184,10 +218,8 @@ on_written(const struct kube_answer *answer, void *arg)
 	forget(claim);
 	if (answer->http_status == 409 || (control_is_missing(answer) && !new))
 		again_in(claim, CONFLICT_MS);
-	else if (control_is_final(answer))
-		now_unusable(claim, answer->why);
 	else
-		again_in(claim, AGAIN_MS);
+		refused(claim, answer);
 }
 
 static void
@@ -208,12 +240,8 @@ on_seen(const struct kube_answer *answer, void *arg)
 	claim->call = NULL;
 	if (claim->leaving)
 		return;
-	if (!control_is_missing(answer) && control_is_final(answer)) {
-		now_unusable(claim, answer->why);
-		return;
-	}
 	if (!control_is_missing(answer) && (answer->why != NULL || answer->body == NULL)) {
-		again_in(claim, AGAIN_MS);
+		refused(claim, answer);
 		return;
 	}
 	see(claim, control_is_missing(answer) ? NULL : answer->body);
@@ -307,7 +335,7 @@ name_self(struct claim *claim, struct err *err)
 int
 claim_create(struct control *c, struct kube_config *cluster, struct claim **ret_claim, struct err *err)
 {
-	const struct kube_options options = { .connect_ms = ATTEMPT_MS, .attempt_ms = ATTEMPT_MS };
+	const struct kube_options options = { .connect_ms = CLAIM_ATTEMPT_MS, .attempt_ms = CLAIM_ATTEMPT_MS };
 	struct claim *claim = alloc_zero(1, sizeof *claim);
 
 	claim->control = c;
@@ -355,16 +383,17 @@ claim_problem(const struct claim *claim)
 	return claim->taken && !claim->shared ? &claim->problem : NULL;
 }
 
-void
-claim_why(const struct claim *claim, struct err *ret_err)
+const struct err *
+claim_why(struct claim *claim)
 {
+	const char *space = claim->control->config->sandbox_namespace;
+	bool troubled = claim->trouble.code != ERR_NONE;
+
 	if (claim_problem(claim) != NULL)
-		*ret_err = claim->problem;
-	else if (claim->trusted_ms == 0)
-		err_set(ret_err, ERR_UNAVAILABLE, "whether the namespace %s is this server's is being asked",
-			claim->control->config->sandbox_namespace);
-	else
-		err_set(ret_err, ERR_UNAVAILABLE,
-			"the API server has not said for a while that the namespace %s is this server's",
-			claim->control->config->sandbox_namespace);
+		return claim_problem(claim);
+	err_set(&claim->doubt, ERR_UNAVAILABLE, "%s the namespace %s is this server's%s%s%s",
+		claim->trusted_ms == 0 ? "whether" : "the API server has not said for a while that", space,
+		claim->trusted_ms == 0 ? " is being asked" : "", troubled ? ": " : "",
+		troubled ? claim->trouble.msg : "");
+	return &claim->doubt;
 }

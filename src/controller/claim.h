@@ -3,7 +3,8 @@
  *
  * A server without Redis makes and removes nothing while it does not hold the namespace's Lease, since to it another one's
  * pods are lost ones. It stops some seconds before anybody else may take over. Servers with Redis hold it together, to
- * keep those without away, and do not wait for it. Where the Lease may not be used, all goes on without it.
+ * keep those without away, and do not wait for it. Where the Lease may not be used, and nobody has been seen to, all goes on
+ * without it.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef ORCHARD_CONTROLLER_CLAIM_H
@@ -29,8 +30,8 @@ void claim_begin(struct claim *claim);
 bool claim_holds(const struct claim *claim);
 /* Somebody else has it: who, and what to do; NULL: that is not known. */
 const struct err *claim_problem(const struct claim *claim);
-/* Why nothing can be done now, whatever that is. */
-void claim_why(const struct claim *claim, struct err *ret_err);
+/* Why nothing can be done now, whatever that is; until it is asked again. */
+const struct err *claim_why(struct claim *claim);
 
 /* Gives it back, once nothing is under way that needs it. True: that is done, or cannot be. Ask again until then. */
 bool claim_leave(struct claim *claim);

@@ -15,11 +15,16 @@ struct json_object;
 
 #define CLAIM_LEASE "orchard"
 
-/* BLIND_MS: a longer pause between two looks is one in which nobody looked. TRUST_MS: how long after it was asked for a renewal is worth something to its holder; the rest is for what is under way. */
+/*
+ * TRUST_MS: how long after it was asked for a renewal is worth something to its holder; the rest is for what is under way.
+ * ATTEMPT_MS: how long an answer may take; with twice that a renewal still comes in time. BLIND_MS: a longer pause between
+ * two looks is one in which nobody looked.
+ */
 enum {
 	CLAIM_DURATION_MS = 15000,
 	CLAIM_TRUST_MS = 10000,
-	CLAIM_BLIND_MS = 5000,
+	CLAIM_ATTEMPT_MS = 5000,
+	CLAIM_BLIND_MS = 6000,
 	CLAIM_HOLDER_SIZE = 256,
 	CLAIM_TIME_SIZE = 64
 };

@@ -141,7 +141,8 @@ ask_policy(struct ground *ground)
 void
 ground_go(struct ground *ground)
 {
-	if (ground->has_space && ground->call == NULL && !ground->stands)
+	ground->stands = false;
+	if (ground->has_space && ground->call == NULL)
 		ask_policy(ground);
 }
 
@@ -157,6 +158,8 @@ has_space(struct ground *ground)
 	claim_begin(claim);
 	if (claim_holds(claim))
 		ask_policy(ground);
+	else
+		again_in(ground, RECHECK_MS);
 }
 
 static void
@@ -191,6 +194,7 @@ on_space_seen(const struct kube_answer *answer, void *arg)
 
 	ground->call = NULL;
 	if (control_is_missing(answer)) {
+		ground->stands = false;
 		make_space(ground);
 	} else if (answer->why != NULL && answer->http_status != 403) {
 		trouble(ground, answer, "the namespace of sandboxes cannot be read", "");
@@ -211,11 +215,9 @@ on_time(evutil_socket_t fd, short what, void *arg)
 		return;
 	ground->doubt = false;
 	ground->looked_ms = clock_boot_ms();
-	if (ground->has_space && !claim_holds(ground->control->claim))
-		again_in(ground, RECHECK_MS);
-	else if (ground->has_space && ground->stands)
+	if (ground->has_space && ground->stands && claim_holds(ground->control->claim))
 		ask_policy(ground);
-	else
+	else /* a claim that is lost may have gone with it */
 		ground->call = control_ask(ground->control, KUBE_GET, CONTROL_NAMESPACES,
 			ground->control->config->sandbox_namespace, NULL, on_space_seen, ground);
 }

@@ -18,7 +18,7 @@ struct ground;
 struct ground *ground_create(struct control *c, const char *server_namespace);
 void ground_free(struct ground *ground); /* NULL is fine */
 
-/* The namespace is ours: goes on with its policy. */
+/* The namespace is ours, or ours again: its policy is looked at before anything stands. */
 void ground_go(struct ground *ground);
 /* It may have gone: looked at soon, at most once a second. */
 void ground_doubt(struct ground *ground);

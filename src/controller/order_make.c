@@ -281,11 +281,9 @@ void
 order_make(struct order *order)
 {
 	bool whole = order->pod_uid[0] != '\0' && order->open;
-	struct err err;
 
 	if (!whole && !claim_holds(order->control->claim)) {
-		claim_why(order->control->claim, &err);
-		order_pause(order, &err, -1);
+		order_pause(order, claim_why(order->control->claim), -1);
 		return;
 	}
 	if (order->pod_uid[0] == '\0' && order->posted)

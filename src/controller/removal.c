@@ -114,11 +114,9 @@ static void
 ask_delete(struct removal *removal)
 {
 	int64_t now = clock_boot_ms(), grace = removal->control->config->pod_grace_seconds;
-	struct err err;
 
 	if (!claim_holds(removal->control->claim)) {
-		claim_why(removal->control->claim, &err);
-		removal_end(removal, &err);
+		removal_end(removal, claim_why(removal->control->claim));
 		return;
 	}
 	if (removal->force_ms == 0)

@@ -3,15 +3,17 @@
 import json
 import secrets
 import shutil
+import time
 
 import httpx
 import pytest
 from ctl import Ctl
-from fake_cluster import LEASES, PODS
+from fake_cluster import LEASES, PODS, POLICIES, SPACES
 from orchard_server import Server, eventually
 from redis_server import Redis
 
 LEASE = f"{LEASES}/orchard"
+SLOW_S = 3.2
 
 
 @pytest.fixture
@@ -175,6 +177,53 @@ def test_while_nobody_can_renew_nothing_is_made_and_nobody_takes_over(make_one, 
     assert {name: lease_of(play)[name] for name in ("holderIdentity", "leaseTransitions")} == {
         name: before[name] for name in ("holderIdentity", "leaseTransitions")}
     assert not is_ready(other)
+
+
+def test_a_lease_that_is_refused_once_it_was_there_is_not_done_without(make_one):
+    """The namespace that goes, rights that an API server does not know yet: another may have it by then."""
+    play = make_one()
+    play.server.start()
+    for method, path in ("PUT", LEASE), ("GET", LEASE), ("POST", LEASES):
+        play.cluster.fail(method, path, *[403] * 10000)
+    eventually(lambda: "has not said for a while" in words(play.server), 60, play.server.log)
+    assert "the tests want 403" in words(play.server)
+    play.create(wait=False, sandbox_id="later")
+    looks(play, 3)
+    assert "sandbox-later" not in play.cluster.pods and "no Lease guards" not in play.server.log(1_000_000)
+    play.cluster.faults.clear()
+    play.until("later", "ready")
+
+
+def test_a_namespace_that_is_made_anew_is_had_again_behind_its_policy(make_one):
+    play = make_one()
+    play.server.start()
+    before = len(play.cluster.calls)
+    with play.cluster.changed:
+        for kind in SPACES, POLICIES, LEASES:
+            play.cluster.things[kind].clear()
+    play.cluster.fail("POST", LEASES, *[404] * 10000)  # where nothing can be put into it
+    eventually(lambda: "has not said for a while" in words(play.server), 60, play.server.log)
+    play.create(wait=False, sandbox_id="later")
+    eventually(lambda: play.cluster.things[SPACES], 60, "the namespace is made again")
+    assert "sandbox-later" not in play.cluster.pods
+    play.cluster.faults.clear()
+    play.until("later", "ready")
+    made = [path for method, path, _ in play.cluster.calls[before:] if method == "POST"]
+    assert max(made.index(path) for path in (SPACES, LEASES, POLICIES)) < made.index(PODS)
+
+
+def test_an_api_server_that_answers_slowly_is_enough(make_one):
+    """Later than a renewal comes after the one before."""
+    play = make_one()
+    for method, path in ("GET", LEASE), ("POST", LEASES), ("PUT", LEASE):
+        play.cluster.fail(method, path, *[lambda _: time.sleep(SLOW_S)] * 1000)
+    play.server.start()
+    play.create()
+
+    def steady():
+        assert is_ready(play.server), words(play.server)
+        return len(play.cluster.asked("PUT", LEASE)) >= 4
+    eventually(steady, 60, "it is renewed")
 
 
 @pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed")
