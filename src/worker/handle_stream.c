@@ -181,10 +181,12 @@ on_head_job(struct json_object *job, const struct err *why, void *arg)
 	(void)job;
 	if (request == NULL)
 		return;
-	if (why != NULL)
+	if (why != NULL) {
 		respond_err(request, why);
-	else
-		respond_text(request, 200, media_type_events, "", 0);
+		return;
+	}
+	respond_start(request, 200, media_type_events, -1, NULL);
+	respond_end(request);
 }
 
 /* Last-Event-ID: the position after the last event that came, STDOUT:STDERR. */

@@ -311,6 +311,7 @@ def test_head_tells_without_a_body(box):
     assert head.headers["x-output-bytes"] == "100000" and head.headers["content-length"] == "100000"
     stream = box.client.head(f"/jobs/{job['job_id']}/stream")
     assert stream.status_code == 200 and stream.headers["content-type"] == "text/event-stream"
+    assert "content-length" not in stream.headers
     assert box.client.get("/health").status_code == 200
 
 
