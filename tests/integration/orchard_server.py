@@ -224,8 +224,13 @@ class Server:
         old = set(self.processes()[role])
         for pid in old:
             os.kill(pid, signal.SIGKILL)
-        eventually(lambda: len(set(self.processes().get(role, [])) - old) >= len(old)
-                   and not old & set(self.processes().get(role, [])), 40, f"{role} came back")
+
+        def are_replaced():
+            now = set(self.processes().get(role, []))
+            # What a helper makes has its name for a moment, and nobody makes that anew.
+            lost = {pid for pid in old if f"helper {pid} has died" in self.log(1_000_000)} if role == "helper" else old
+            return not old & now and lost and len(now - old) >= len(lost)
+        eventually(are_replaced, 40, lambda: f"{role} came back: {old}, {self.processes()}\n{self.log()}")
 
     def agents(self):
         """Pids of live agents that belong to this server (by its run directory's sockets)."""
