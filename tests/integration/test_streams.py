@@ -145,6 +145,8 @@ def test_a_reload_ends_streams_and_their_clients_go_on(make_server):
         assert feed(box, job_id, b"\n").status_code == 200
         for event in stream:
             follower.take(*event)
+    while follower.exit is None:  # that worker, too, was about to be told
+        follower.follow(server, job_id)
     assert follower.bytes["stdout"] == b"one\ntwo\n" and follower.exit["exit_code"] == 0
 
 
