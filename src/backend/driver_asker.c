@@ -291,15 +291,22 @@ asker_create(struct driver *driver, const struct driver_spec *spec, driver_progr
 	request->arg = arg;
 }
 
-static void
-asker_destroy(struct driver *driver, const char *id, const char *uid, driver_done_f *done, void *arg)
+/* About one sandbox. */
+static struct asker_request *
+asker_ask_of(struct asker *asker, enum spawn_op op, const char *id, const char *uid)
 {
 	struct spawn_target target = { 0 };
-	struct asker_request *request;
 
 	snprintf(target.id, sizeof target.id, "%s", id);
 	snprintf(target.uid, sizeof target.uid, "%s", uid);
-	request = asker_ask(asker_of(driver), SPAWN_DESTROY, &target, sizeof target, 0);
+	return asker_ask(asker, op, &target, sizeof target, 0);
+}
+
+static void
+asker_destroy(struct driver *driver, const char *id, const char *uid, driver_done_f *done, void *arg)
+{
+	struct asker_request *request = asker_ask_of(asker_of(driver), SPAWN_DESTROY, id, uid);
+
 	request->done = done;
 	request->arg = arg;
 }
@@ -330,12 +337,8 @@ asker_watch(struct driver *driver, driver_item_f *gone, void *arg)
 static void
 asker_stat(struct driver *driver, const char *id, const char *uid, driver_usage_f *done, void *arg)
 {
-	struct spawn_target target = { 0 };
-	struct asker_request *request;
+	struct asker_request *request = asker_ask_of(asker_of(driver), SPAWN_STAT, id, uid);
 
-	snprintf(target.id, sizeof target.id, "%s", id);
-	snprintf(target.uid, sizeof target.uid, "%s", uid);
-	request = asker_ask(asker_of(driver), SPAWN_STAT, &target, sizeof target, 0);
 	request->give_up_ms = clock_boot_ms() + STAT_GIVE_UP_MS;
 	request->usage = done;
 	request->arg = arg;

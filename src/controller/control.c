@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { RETRY_AFTER_MAX_MS = 60000 };
+
 char *
 control_path(const struct control *c, enum control_kind kind, const char *name)
 {
@@ -82,6 +84,14 @@ bool
 control_is_missing(const struct kube_answer *answer)
 {
 	return answer->http_status == 404;
+}
+
+int64_t
+control_pause_ms(int64_t pause_ms, int64_t retry_after_ms)
+{
+	if (retry_after_ms <= pause_ms)
+		return pause_ms;
+	return retry_after_ms < RETRY_AFTER_MAX_MS ? retry_after_ms : RETRY_AFTER_MAX_MS;
 }
 
 void

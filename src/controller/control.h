@@ -81,6 +81,8 @@ char *control_path(const struct control *c, enum control_kind kind, const char *
 /* Asking again in the same way would get the same answer. */
 bool control_is_final(const struct kube_answer *answer);
 bool control_is_missing(const struct kube_answer *answer);
+/* Before the next try: as long as the API server wants (-1: it does not say), a minute at most, but not less than pause_ms. */
+int64_t control_pause_ms(int64_t pause_ms, int64_t retry_after_ms);
 
 void waiters_add(struct waiters *waiters, uint64_t peer, uint64_t seq);
 /* SPAWN_DONE for all of them, who are forgotten. other_uid: after ERR_EXISTS; else NULL. */

@@ -19,13 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	PAUSE_FIRST_MS = 500,
-	PAUSE_LAST_MS = 15000,
-	RETRY_AFTER_MAX_MS = 60000,
-	RECHECK_MS = 15000,
-	DOUBT_MS = 1000
-};
+enum { PAUSE_FIRST_MS = 500, PAUSE_LAST_MS = 15000, RECHECK_MS = 15000, DOUBT_MS = 1000 };
 
 struct ground {
 	struct control *control;
@@ -54,8 +48,6 @@ again_in(struct ground *ground, int64_t ms)
 static void
 trouble(struct ground *ground, const struct kube_answer *answer, const char *what, const char *cure)
 {
-	int64_t wanted_ms = answer->retry_after_ms < RETRY_AFTER_MAX_MS ? answer->retry_after_ms
-									: RETRY_AFTER_MAX_MS;
 	struct err before = ground->problem;
 
 	if (answer->why != NULL)
@@ -70,7 +62,7 @@ trouble(struct ground *ground, const struct kube_answer *answer, const char *wha
 	ground->refused = control_is_final(answer);
 	if (ground->refused)
 		orders_refuse(ground->control, &ground->problem);
-	again_in(ground, wanted_ms > ground->pause_ms ? wanted_ms : ground->pause_ms);
+	again_in(ground, control_pause_ms(ground->pause_ms, answer->retry_after_ms));
 	ground->pause_ms = ground->pause_ms * 2 < PAUSE_LAST_MS ? ground->pause_ms * 2 : PAUSE_LAST_MS;
 }
 

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAUSE_FIRST_MS = 100, PAUSE_LAST_MS = 10000, RETRY_AFTER_MAX_MS = 60000, NEWS_MS = 200 };
+enum { PAUSE_FIRST_MS = 100, PAUSE_LAST_MS = 10000, NEWS_MS = 200 };
 
 static void
 line_up(struct order *order)
@@ -139,12 +139,11 @@ void
 order_pause(struct order *order, const struct err *why, int64_t retry_after_ms)
 {
 	struct control *c = order->control;
-	int64_t wanted_ms = retry_after_ms < RETRY_AFTER_MAX_MS ? retry_after_ms : RETRY_AFTER_MAX_MS;
 
 	order_tell(order, why->msg, SPAWN_WAIT_WORK);
 	order->phase = ORDER_PAUSED;
 	c->places++;
-	order_timer_set(order, wanted_ms > order->pause_ms ? wanted_ms : order->pause_ms);
+	order_timer_set(order, control_pause_ms(order->pause_ms, retry_after_ms));
 	order->pause_ms = order->pause_ms * 2 < PAUSE_LAST_MS ? order->pause_ms * 2 : PAUSE_LAST_MS;
 	orders_start(c);
 }

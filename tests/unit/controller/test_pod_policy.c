@@ -98,6 +98,18 @@ test_ipv6_without_what_is_private(void **state)
 	config_free(config);
 }
 
+static struct json_object *
+policy_limited_to(const struct config *config, const char *const *named, size_t count)
+{
+	struct spawn_create create = order;
+	struct err err;
+
+	create.egress.limited = true;
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(ip_dest_parse(named[i], &create.egress.allow[create.egress.count++], &err), 0);
+	return pod_policy_allow(config, &create, "pod-1");
+}
+
 /* What a sandbox names is allowed without what is excepted; what is excepted as a whole is not, whatever it names. */
 static void
 test_limited_egress(void **state)
@@ -105,15 +117,10 @@ test_limited_egress(void **state)
 	static const char *const named[] = { "192.0.2.1:443", "10.1.2.3", "169.254.169.254", "8.0.0.0/5",
 		"0.0.0.0/0" };
 	struct config *config = PODS_CONFIG("EGRESS_EXCEPT_CIDRS", "10.0.0.0/8");
-	struct spawn_create create = order;
 	AUTO_JSON struct json_object *policy = NULL;
-	struct err err;
 
 	(void)state;
-	create.egress.limited = true;
-	for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
-		assert_int_equal(ip_dest_parse(named[i], &create.egress.allow[create.egress.count++], &err), 0);
-	policy = pod_policy_allow(config, &create, "pod-1");
+	policy = policy_limited_to(config, named, sizeof named / sizeof named[0]);
 	assert_int_equal(json_object_array_length(pods_at(policy, "spec/egress")), 4); /* with DNS */
 	assert_string_equal(pods_text(policy, "spec/egress/1"),
 		"{\"to\":[{\"ipBlock\":{\"cidr\":\"192.0.2.1/32\"}}],"
@@ -132,15 +139,10 @@ test_limited_egress_of_ipv6(void **state)
 	static const char *const named[] = { "[2001:db8::1]:443", "fd12::/16", "fd00:ec2::/32", "fe80::1",
 		"64:ff9b::a9fe:a9fe", "64:ff9b::/96", "::/0", "2001:db8:1:2::/64", "8.0.0.0/8" };
 	struct config *config = PODS_CONFIG("EGRESS_EXCEPT_CIDRS", "10.0.0.0/8, fd12::/16, 2001:db8:1::/48");
-	struct spawn_create create = order;
 	AUTO_JSON struct json_object *policy = NULL;
-	struct err err;
 
 	(void)state;
-	create.egress.limited = true;
-	for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
-		assert_int_equal(ip_dest_parse(named[i], &create.egress.allow[create.egress.count++], &err), 0);
-	policy = pod_policy_allow(config, &create, "pod-1");
+	policy = policy_limited_to(config, named, sizeof named / sizeof named[0]);
 	assert_int_equal(json_object_array_length(pods_at(policy, "spec/egress")), 6); /* with DNS */
 	assert_string_equal(pods_text(policy, "spec/egress/1"),
 		"{\"to\":[{\"ipBlock\":{\"cidr\":\"2001:db8::1/128\"}}],"
